@@ -1,0 +1,1 @@
+//! Several processes commit to one SlateDB store.

@@ -1,0 +1,1 @@
+//! The verbs over a commit log.
