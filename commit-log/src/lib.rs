@@ -1,10 +1,14 @@
 //! Several processes commit to one SlateDB store through a shared commit log in the bucket.
 
+pub mod adoption;
+pub mod bucket;
 pub mod envelope;
 pub mod environment;
+pub mod error;
 pub mod frame;
 pub mod guard;
 pub mod identity;
 pub mod ledger;
+pub mod log;
 pub mod record;
 pub mod slot;

@@ -1,0 +1,178 @@
+//! How a store comes onto a log: finding its adoption record, or beginning a log on a path where nothing is.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::bucket::{Bucket, CreateAnswer, Deadline, Distrusted, Found, ObjectName, ProbeFailed};
+use crate::envelope::Rules;
+use crate::error::{Corruption, Unavailable};
+use crate::guard::{FRESH_GUARD_ID, guard, guarded_log};
+use crate::identity::LogId;
+use crate::record::{AdoptedFrom, AdoptionRecord, ContentRule};
+use crate::slot::{PageSize, Sequence};
+
+/// The properties of a log that is begun. They are the log's for ever; a log that is there already keeps its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FreshLog {
+    /// How many sequences a page has.
+    pub page_size: PageSize,
+    /// What its slots may hold.
+    pub content_rule: ContentRule,
+    /// The key that the log keeps for itself. With a segment extractor it must be one that the extractor routes.
+    pub reserved_key: Bytes,
+    /// How long a page is kept at least after its last slot.
+    pub least_retention: Duration,
+}
+
+impl Default for FreshLog {
+    /// Pages of 1,024 slots, no rule on their content, no promise of retention.
+    fn default() -> FreshLog {
+        FreshLog {
+            page_size: PageSize::DEFAULT,
+            content_rule: ContentRule::Free,
+            reserved_key: Bytes::from_static(b"\0commit-log"),
+            least_retention: Duration::ZERO,
+        }
+    }
+}
+
+/// Why a store is not opened.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AdoptionError {
+    /// There is no log here. Whoever only reads never creates one.
+    #[error("there is no commit log here")]
+    NoLog,
+    /// SlateDB's own history is here, and adopting it is not supported.
+    #[error("a SlateDB store with history of its own is here ({found}): choose another path")]
+    NativeHistory {
+        /// What shows it.
+        found: ObjectName,
+    },
+    /// The store left its log.
+    #[error("the store has left its commit log")]
+    Left,
+    /// The bucket's conditional put cannot be trusted.
+    #[error("the bucket cannot hold a commit log: {0}")]
+    Distrusted(#[from] Distrusted),
+    /// The log's properties are not what they may be.
+    #[error("the reserved key has {bytes} bytes, expected 1 to {limit}")]
+    ReservedKey {
+        /// Its size.
+        bytes: usize,
+        /// The most that is allowed.
+        limit: usize,
+    },
+    /// A record is damaged, or of a newer format: then upgrade this binary.
+    #[error(transparent)]
+    Corrupt(#[from] Corruption),
+    /// The bucket failed.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
+
+impl From<ProbeFailed> for AdoptionError {
+    fn from(failed: ProbeFailed) -> AdoptionError {
+        match failed {
+            ProbeFailed::Distrusted(distrusted) => distrusted.into(),
+            ProbeFailed::Unavailable(failure) => failure.into(),
+        }
+    }
+}
+
+/// Finds the record of the log that is here. Writes nothing.
+///
+/// # Errors
+///
+/// [`AdoptionError::NoLog`] when there is none.
+pub async fn find(bucket: &Bucket, deadline: &Deadline) -> Result<AdoptionRecord, AdoptionError> {
+    bucket.probe_absence(deadline).await?;
+    let record = newest_record(bucket, deadline).await?.ok_or(AdoptionError::NoLog)?;
+    refuse_left(bucket, record, deadline).await
+}
+
+/// Finds the record of the log that is here, or begins a log where nothing is. Whoever finds what another began and did not
+/// finish, finishes it; racing beginners end on one log.
+///
+/// # Errors
+///
+/// A bucket that cannot be trusted; a store with history of its own; a record of a newer format.
+pub async fn find_or_begin(bucket: &Bucket, fresh: &FreshLog, deadline: &Deadline) -> Result<AdoptionRecord, AdoptionError> {
+    bucket.probe_absence(deadline).await?;
+    bucket.probe_put_if_absent(deadline).await?;
+    match newest_record(bucket, deadline).await? {
+        Some(record) => refuse_left(bucket, record, deadline).await,
+        None => begin(bucket, fresh, deadline).await,
+    }
+}
+
+/// Whether the log `log` was left.
+///
+/// # Errors
+///
+/// A failed read.
+pub async fn was_left(bucket: &Bucket, log: LogId, deadline: &Deadline) -> Result<bool, Unavailable> {
+    Ok(bucket.read(ObjectName::Leaving(log), deadline).await?.is_some())
+}
+
+async fn refuse_left(bucket: &Bucket, record: AdoptionRecord, deadline: &Deadline) -> Result<AdoptionRecord, AdoptionError> {
+    if was_left(bucket, record.log, deadline).await? { Err(AdoptionError::Left) } else { Ok(record) }
+}
+
+/// The record with the highest number: a store that was put back from a copy has several.
+pub(crate) async fn newest_record(bucket: &Bucket, deadline: &Deadline) -> Result<Option<AdoptionRecord>, AdoptionError> {
+    let names = bucket.list_from(ObjectName::Adoption(1), deadline).await?;
+    let Some(newest) = names.iter().filter_map(|name| Sequence::from_name(name)).max() else { return Ok(None) };
+    read_record(bucket, newest.get(), deadline).await
+}
+
+async fn read_record(bucket: &Bucket, number: u64, deadline: &Deadline) -> Result<Option<AdoptionRecord>, AdoptionError> {
+    let decode = |bytes| AdoptionRecord::decode(&bytes);
+    match bucket.read_decoded(ObjectName::Adoption(number), deadline, decode).await? {
+        Found::Absent => Ok(None),
+        Found::Present(record) => Ok(Some(record)),
+        Found::Damaged(corruption) => Err(corruption.into()),
+    }
+}
+
+/// The guard first: it decides the log's identity and bars native history before anything says that there is a log.
+async fn begin(bucket: &Bucket, fresh: &FreshLog, deadline: &Deadline) -> Result<AdoptionRecord, AdoptionError> {
+    let (bytes, limit) = (fresh.reserved_key.len(), Rules::MAX_KEY_BYTES);
+    if bytes == 0 || bytes > limit {
+        return Err(AdoptionError::ReservedKey { bytes, limit });
+    }
+    let guard_name = ObjectName::NativeWal(FRESH_GUARD_ID);
+    let begun = bucket.read(guard_name, deadline).await?;
+    if begun.is_none() {
+        refuse_history(bucket, ObjectName::Manifest(1), deadline).await?;
+        refuse_history(bucket, guard_name, deadline).await?;
+        let minted = LogId::random(&bucket.environment().randomness);
+        // Whatever the answer, the guard is read back below: what is stored counts.
+        let (CreateAnswer::Created | CreateAnswer::Exists) = bucket.create_settled(guard_name, guard(minted), deadline).await?;
+    }
+    let stored = bucket.read(guard_name, deadline).await?;
+    let log = stored.and_then(|bytes| guarded_log(&bytes)).ok_or(AdoptionError::NativeHistory { found: guard_name })?;
+    let record = AdoptionRecord {
+        log,
+        page_size: fresh.page_size,
+        origin: Sequence::FIRST,
+        content_rule: fresh.content_rule,
+        reserved_key: fresh.reserved_key.clone(),
+        least_retention_millis: u64::try_from(fresh.least_retention.as_millis()).unwrap_or(u64::MAX),
+        guard_id: FRESH_GUARD_ID,
+        adopted_from: AdoptedFrom::default(),
+    };
+    let (CreateAnswer::Created | CreateAnswer::Exists) =
+        bucket.create_settled(ObjectName::Adoption(1), record.encode(), deadline).await?;
+    // Read back: the first record counts, whoever wrote it.
+    let stored = read_record(bucket, 1, deadline).await?;
+    stored.ok_or(AdoptionError::Distrusted(Distrusted::OtherBytes))
+}
+
+async fn refuse_history(bucket: &Bucket, first: ObjectName, deadline: &Deadline) -> Result<(), AdoptionError> {
+    match bucket.list_from(first, deadline).await?.is_empty() {
+        true => Ok(()),
+        false => Err(AdoptionError::NativeHistory { found: first }),
+    }
+}

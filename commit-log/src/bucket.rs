@@ -1,0 +1,289 @@
+//! The only door to the bucket: put-if-absent classified, reads that retry, lists, deletes. It does not know what a commit is.
+
+mod path;
+mod probe;
+mod retry;
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::StreamExt;
+use object_store::path::Path;
+use object_store::{Error, GetOptions, GetResult, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
+
+use crate::environment::Environment;
+use crate::error::{Corruption, Unavailable};
+use crate::frame::{Damage, MAX_PLAIN_BYTES};
+
+pub use path::ObjectName;
+pub use probe::{Distrusted, ProbeFailed};
+pub use retry::{Deadline, DeadlinePassed, Pace};
+
+/// The largest object that is ever read whole: the largest body, and room for its frame.
+const MAX_OBJECT_BYTES: usize = MAX_PLAIN_BYTES + 1024;
+
+/// How often an object that does not decode is read once more before it is called damaged. The bytes on the wire may have
+/// been cut or flipped where the object was not.
+const READS_BEFORE_DAMAGE: usize = 2;
+
+/// How a put-if-absent was answered. Anything but the two plain answers is doubt: it may have landed, or land yet.
+#[derive(Debug)]
+pub enum Put {
+    /// This put created the object.
+    Created,
+    /// The store says that the name is taken. By whom, and whether it still is, only a read tells: the same answer is given
+    /// for a put that met its own first copy, and for one that met a delete.
+    Exists,
+    /// No answer, or one that proves nothing.
+    Doubtful(Unavailable),
+}
+
+/// A store's folder in a bucket.
+#[derive(Clone)]
+pub struct Bucket {
+    store: Arc<dyn ObjectStore>,
+    root: Path,
+    environment: Environment,
+    pace: Pace,
+}
+
+impl Bucket {
+    /// The folder `root` of `store`.
+    pub fn new(store: Arc<dyn ObjectStore>, root: Path, environment: Environment, pace: Pace) -> Bucket {
+        Bucket { store, root, environment, pace }
+    }
+
+    /// The time and randomness it works with.
+    pub fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    /// How it paces its requests.
+    pub fn pace(&self) -> &Pace {
+        &self.pace
+    }
+
+    /// The store underneath.
+    pub fn object_store(&self) -> &Arc<dyn ObjectStore> {
+        &self.store
+    }
+
+    /// The folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// A deadline that passes after the time that every call is given.
+    pub fn deadline(&self) -> Deadline {
+        Deadline::after(&self.environment, self.pace.call)
+    }
+
+    /// Puts an object if its name is free. One attempt.
+    ///
+    /// Dropping the future withdraws nothing: the put may still land.
+    pub async fn create(&self, name: ObjectName, bytes: Bytes) -> Put {
+        let path = name.path(&self.root);
+        let options = PutOptions::from(PutMode::Create);
+        let attempt = Deadline::after(&self.environment, self.pace.attempt);
+        match attempt.bound(self.store.put_opts(&path, PutPayload::from_bytes(bytes), options)).await {
+            Ok(Ok(_)) => Put::Created,
+            // Some stores say "precondition failed" for a name that is taken.
+            Ok(Err(Error::AlreadyExists { .. } | Error::Precondition { .. })) => Put::Exists,
+            Ok(Err(source)) => Put::Doubtful(Unavailable::failed(Doing::Put(name), source)),
+            Err(DeadlinePassed) => Put::Doubtful(Unavailable::silent(Doing::Put(name))),
+        }
+    }
+
+    /// Puts an object if its name is free, again and again until the store has answered plainly. `true` when one of the puts
+    /// was answered *created*. For records that everybody reads back.
+    ///
+    /// # Errors
+    ///
+    /// When the deadline passes first. The object may then be there, or come to be there.
+    pub async fn create_settled(
+        &self,
+        name: ObjectName,
+        bytes: Bytes,
+        deadline: &Deadline,
+    ) -> Result<CreateAnswer, Unavailable> {
+        let mut backoff = self.pace.backoff(&self.environment);
+        loop {
+            match self.create(name, bytes.clone()).await {
+                Put::Created => return Ok(CreateAnswer::Created),
+                Put::Exists => return Ok(CreateAnswer::Exists),
+                Put::Doubtful(doubt) => match deadline.bound(backoff.wait()).await {
+                    Ok(()) if doubt.may_pass() => {}
+                    _ => return Err(doubt),
+                },
+            }
+        }
+    }
+
+    /// Reads a whole object, `None` when there is none. Retries until the deadline.
+    ///
+    /// # Errors
+    ///
+    /// A failed read, never a shorter answer; at once when the failure will not pass, such as a missing permission.
+    pub async fn read(&self, name: ObjectName, deadline: &Deadline) -> Result<Option<Bytes>, Unavailable> {
+        let mut backoff = self.pace.backoff(&self.environment);
+        loop {
+            let attempt = Deadline::after(&self.environment, self.pace.attempt);
+            let read = async { attempt.bound(self.read_once(name)).await };
+            let failure = match deadline.bound(read).await {
+                Ok(Ok(Ok(found))) => return Ok(found),
+                Ok(Ok(Err(source))) => Unavailable::failed(Doing::Read(name), source),
+                Ok(Err(DeadlinePassed)) | Err(DeadlinePassed) => Unavailable::silent(Doing::Read(name)),
+            };
+            if !failure.may_pass() || deadline.bound(backoff.wait()).await.is_err() {
+                return Err(failure);
+            }
+        }
+    }
+
+    async fn read_once(&self, name: ObjectName) -> Result<Option<Bytes>, Error> {
+        match self.store.get_opts(&name.path(&self.root), GetOptions::default()).await {
+            // An object that nobody of ours wrote is not pulled into memory; what is read of it is damage to whoever decodes it.
+            Ok(result) if result.meta.size > MAX_OBJECT_BYTES as u64 => Ok(Some(Bytes::new())),
+            Ok(result) => whole(result).await.map(Some),
+            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads and decodes an object.
+    ///
+    /// # Errors
+    ///
+    /// A failed read, or damage that a second read shows again.
+    pub async fn read_decoded<T>(
+        &self,
+        name: ObjectName,
+        deadline: &Deadline,
+        decode: impl Fn(Bytes) -> Result<T, Damage>,
+    ) -> Result<Found<T>, Unavailable> {
+        let mut damage = None;
+        for _ in 0..READS_BEFORE_DAMAGE {
+            match self.read(name, deadline).await?.map(&decode) {
+                None => return Ok(Found::Absent),
+                Some(Ok(object)) => return Ok(Found::Present(object)),
+                Some(Err(found)) => damage = Some(found),
+            }
+        }
+        Ok(damage.map_or(Found::Absent, |damage| Found::Damaged(Corruption::Damaged { object: name, damage })))
+    }
+
+    /// The names in the folder of `first`, from `first` on, in no order. Retries a listing that fails from the start.
+    ///
+    /// A listing is no snapshot: it may show a later name and miss an earlier one, so it only ever says how far to look.
+    ///
+    /// # Errors
+    ///
+    /// A failed listing, never a shorter one.
+    pub async fn list_from(&self, first: ObjectName, deadline: &Deadline) -> Result<Vec<String>, Unavailable> {
+        let folder = first.folder(&self.root);
+        let file_name = first.file_name();
+        let mut backoff = self.pace.backoff(&self.environment);
+        loop {
+            let list = self.list_once(&folder, &file_name);
+            let failure = match deadline.bound(list).await {
+                Ok(Ok(names)) => return Ok(names),
+                Ok(Err(source)) => Unavailable::failed(Doing::List(first), source),
+                Err(DeadlinePassed) => Unavailable::silent(Doing::List(first)),
+            };
+            if !failure.may_pass() || deadline.bound(backoff.wait()).await.is_err() {
+                return Err(failure);
+            }
+        }
+    }
+
+    async fn list_once(&self, folder: &Path, first: &str) -> Result<Vec<String>, Error> {
+        // The offset is exclusive, and `!` sorts before every digit: `first` itself is listed.
+        let before = folder.clone().join(format!("{}!", &first[..first.len().saturating_sub(1)]));
+        let mut objects = self.store.list_with_offset(Some(folder), &before);
+        let mut names = Vec::new();
+        while let Some(object) = objects.next().await {
+            let location = object?.location;
+            if let Some(name) = location.filename().filter(|name| *name >= first) {
+                names.push(name.to_owned());
+            }
+        }
+        Ok(names)
+    }
+
+    /// Deletes an object. One attempt; an object that is not there is as good as deleted.
+    ///
+    /// # Errors
+    ///
+    /// When the store does not say that it is gone.
+    pub async fn delete(&self, name: ObjectName) -> Result<(), Unavailable> {
+        let path = name.path(&self.root);
+        let attempt = Deadline::after(&self.environment, self.pace.attempt);
+        match attempt.bound(self.store.delete(&path)).await {
+            Ok(Ok(()) | Err(Error::NotFound { .. })) => Ok(()),
+            Ok(Err(source)) => Err(Unavailable::failed(Doing::Delete(name), source)),
+            Err(DeadlinePassed) => Err(Unavailable::silent(Doing::Delete(name))),
+        }
+    }
+}
+
+impl fmt::Debug for Bucket {
+    // The store itself is never formatted: its Debug may hold credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Bucket at {}", self.root)
+    }
+}
+
+async fn whole(result: GetResult) -> Result<Bytes, Error> {
+    let expected = result.meta.size;
+    let bytes = result.bytes().await?;
+    if bytes.len() as u64 == expected {
+        return Ok(bytes);
+    }
+    let source = format!("expected {expected} bytes, found {}", bytes.len()).into();
+    Err(Error::Generic { store: "bucket", source })
+}
+
+/// The answer to a put-if-absent that has settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CreateAnswer {
+    /// This call created it, as far as the answer goes.
+    Created,
+    /// It was there, or so the store says.
+    Exists,
+}
+
+/// What a read found.
+#[derive(Debug)]
+pub enum Found<T> {
+    /// Nothing under that name.
+    Absent,
+    /// The object.
+    Present(T),
+    /// Something that is not what its name says.
+    Damaged(Corruption),
+}
+
+/// What was being done when the bucket failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doing {
+    /// Putting an object.
+    Put(ObjectName),
+    /// Reading an object.
+    Read(ObjectName),
+    /// Listing a folder from an object on.
+    List(ObjectName),
+    /// Deleting an object.
+    Delete(ObjectName),
+}
+
+impl fmt::Display for Doing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Doing::Put(name) => write!(f, "put of {name}"),
+            Doing::Read(name) => write!(f, "read of {name}"),
+            Doing::List(name) => write!(f, "list from {name}"),
+            Doing::Delete(name) => write!(f, "delete of {name}"),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! What one process knows of the log: the head, and the slots below it that are still in memory.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::envelope::Slot;
+use crate::slot::Sequence;
+
+use super::chain::Anchor;
+
+/// What is known.
+///
+/// - Only genuine slots come in, in order, each the child of the one before.
+/// - The slots in memory are the last ones, without a gap, bounded in bytes.
+pub(super) struct Known(Mutex<State>);
+
+struct State {
+    anchor: Anchor,
+    slots: VecDeque<Arc<Slot>>,
+    bytes: usize,
+    max_bytes: usize,
+}
+
+impl Known {
+    pub(super) fn new(anchor: Anchor, max_bytes: usize) -> Known {
+        Known(Mutex::new(State { anchor, slots: VecDeque::new(), bytes: 0, max_bytes }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // No step below leaves the state half done, so a panic elsewhere does not spoil it.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn anchor(&self) -> Anchor {
+        self.state().anchor
+    }
+
+    /// Takes genuine slots in. Those that are known already are skipped; what does not follow ends it.
+    pub(super) fn advance(&self, slots: &[Arc<Slot>]) {
+        let mut state = self.state();
+        for slot in slots {
+            if slot.sequence() == state.anchor.next() {
+                state.push(slot);
+            }
+        }
+    }
+
+    /// Starts again further on, at an anchor that was read from the store. Never goes back.
+    pub(super) fn restart(&self, anchor: Anchor) {
+        let mut state = self.state();
+        if anchor.head.map(|head| head.sequence) > state.anchor.head.map(|head| head.sequence) {
+            state.anchor = anchor;
+            state.slots.clear();
+            state.bytes = 0;
+        }
+    }
+
+    pub(super) fn remembered_after(&self, after: Option<Sequence>) -> Option<Vec<Arc<Slot>>> {
+        let state = self.state();
+        let head = state.anchor.head.map(|head| head.sequence);
+        if after >= head {
+            return Some(Vec::new());
+        }
+        let wanted = after.map_or(state.anchor.origin, Sequence::next);
+        // `wanted` is at or below the head, so memory either reaches back to it or does not.
+        let first = state.slots.front()?.sequence();
+        (first <= wanted).then(|| state.slots.iter().filter(|slot| slot.sequence() >= wanted).cloned().collect())
+    }
+}
+
+impl State {
+    fn push(&mut self, slot: &Arc<Slot>) {
+        self.anchor = self.anchor.after(slot);
+        self.bytes += slot.bytes().len();
+        self.slots.push_back(slot.clone());
+        while self.bytes > self.max_bytes {
+            let Some(oldest) = self.slots.pop_front() else { return };
+            self.bytes -= oldest.bytes().len();
+        }
+    }
+}

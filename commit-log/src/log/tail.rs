@@ -1,0 +1,279 @@
+//! The tail: reading on from what is known, believing what was read, and proving where it ends.
+
+use std::sync::Arc;
+
+use futures::future::join_all;
+
+use crate::bucket::{Deadline, Found, ObjectName};
+use crate::envelope::Slot;
+use crate::error::{Corruption, Unavailable};
+use crate::ledger::Ledger;
+use crate::slot::{Page, Sequence, run};
+
+use super::SlotLog;
+use super::chain::{self, Anchor, Head};
+
+/// How many slots are read at once: two hundred at 5 ms each take 26 ms so, and 1.2 s one after another.
+const READS_AT_ONCE: u32 = 64;
+
+/// How many slots are read at once when a slot was found where none was known.
+const READS_AFTER_A_SLOT: u32 = 8;
+
+/// How many slots one call reads at most before it believes them. A longer tail takes several calls.
+const MAX_SLOTS_A_CALL: usize = 4096;
+
+/// Whether the end of the log is proved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// An absent slot counts as the end, and every so often it is proved.
+    NowAndThen,
+    /// An absent slot is the end only if its page's ledger is absent in a later read.
+    Always,
+}
+
+/// Why the tail was not read.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum TailError {
+    /// The log was retired past what this process knows: reload from the store.
+    #[error("the log was retired past slot {}", after.map_or(0, Sequence::get))]
+    Behind {
+        /// The last slot that was known.
+        after: Option<Sequence>,
+    },
+    /// What is in the bucket is not what the log put there.
+    #[error(transparent)]
+    Corrupt(#[from] Corruption),
+    /// The bucket failed. Nothing was learnt.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
+
+/// What a round of reads found.
+pub(super) struct Round {
+    pub(super) slots: Vec<Arc<Slot>>,
+    pub(super) end: RoundEnd,
+}
+
+/// Where a round ended.
+pub(super) enum RoundEnd {
+    /// Every slot of it was there.
+    Full,
+    /// The slot after those was not there, nor any after it.
+    Absent,
+    /// A slot was not there, but a later one was: landed between the reads, retired, or lost.
+    Gap { missing: Sequence, below: Sequence },
+    /// The slot after those is damaged.
+    Damaged(Corruption),
+}
+
+/// What was read past an anchor, not believed yet.
+struct Unbelieved {
+    slots: Vec<Arc<Slot>>,
+    /// What would be corruption, if the page's ledger is absent.
+    suspicion: Option<Corruption>,
+    end_seen: bool,
+}
+
+impl SlotLog {
+    /// Starts from the store: `covered` is the last slot that the store has folded. Reads everything past it and proves the
+    /// end. One LIST, then the slots, up to 64 at once, then one ledger. Also how a process that fell behind goes on.
+    ///
+    /// # Errors
+    ///
+    /// *Behind* when the store was folded and the log retired past `covered` meanwhile: look at the store again.
+    pub async fn load(&self, covered: Option<Sequence>, deadline: &Deadline) -> Result<(), TailError> {
+        let record = self.record();
+        let covered = covered.filter(|covered| *covered >= record.origin);
+        let start = Anchor { log: record.log, origin: record.origin, head: None };
+        let first = covered.unwrap_or(record.origin);
+        let listed = self.bucket().list_from(ObjectName::Slot(record.log, first), deadline).await?;
+        let last = listed.iter().filter_map(|name| Sequence::from_name(name)).max();
+        let mut unbelieved = self.read_listed(first, last, deadline).await?;
+        // The covered slot anchors the chain; it is believed by the same ledger read as the slots after it.
+        let anchor = match (covered, unbelieved.slots.first()) {
+            (Some(_), Some(slot)) => Anchor { head: Some(Head::of(slot)), ..start },
+            (Some(covered), None) => {
+                unbelieved.suspicion.get_or_insert(Corruption::Hole { missing: covered, below: covered.next() });
+                start
+            }
+            (None, _) => start,
+        };
+        let slots = unbelieved.slots.split_off(usize::from(anchor.head.is_some()).min(unbelieved.slots.len()));
+        unbelieved.slots = slots;
+        self.believe(&anchor, first, &mut unbelieved, deadline).await?;
+        self.inner.known.restart(anchor);
+        self.advance(&unbelieved.slots);
+        if unbelieved.end_seen {
+            self.end_was_proved();
+            return Ok(());
+        }
+        self.catch_up(Proof::Always, deadline).await
+    }
+
+    /// Reads what was committed since, if anything.
+    ///
+    /// # Errors
+    ///
+    /// A failed read is an error, never "nothing new".
+    pub async fn catch_up(&self, proof: Proof, deadline: &Deadline) -> Result<(), TailError> {
+        let mut width = 1;
+        loop {
+            let anchor = self.inner.known.anchor();
+            let mut unbelieved = self.read_on(&anchor, width, deadline).await?;
+            let found = !unbelieved.slots.is_empty();
+            if found || unbelieved.suspicion.is_some() || proof == Proof::Always || self.proof_is_due() {
+                self.believe(&anchor, anchor.next(), &mut unbelieved, deadline).await?;
+                self.end_was_proved();
+            }
+            self.advance(&unbelieved.slots);
+            if unbelieved.end_seen {
+                return Ok(());
+            }
+            width = READS_AT_ONCE;
+        }
+    }
+
+    /// Reads on from an anchor until a slot is absent, first `width` slots at once, then more.
+    async fn read_on(&self, anchor: &Anchor, mut width: u32, deadline: &Deadline) -> Result<Unbelieved, Unavailable> {
+        let mut read = Unbelieved { slots: Vec::new(), suspicion: None, end_seen: false };
+        let mut next = anchor.next();
+        let mut read_again = None;
+        while read.slots.len() < MAX_SLOTS_A_CALL {
+            let round = self.read_round(next, width, deadline).await?;
+            if let Some(last) = round.slots.last() {
+                next = last.sequence().next();
+            }
+            read.slots.extend(round.slots);
+            match round.end {
+                RoundEnd::Full => {}
+                RoundEnd::Absent => {
+                    read.end_seen = true;
+                    break;
+                }
+                RoundEnd::Damaged(corruption) => {
+                    read.suspicion = Some(corruption);
+                    break;
+                }
+                // A slot lands after the one before it, so a read that is sent now shows what a parallel one just missed.
+                RoundEnd::Gap { missing, .. } if read_again != Some(missing) => read_again = Some(missing),
+                RoundEnd::Gap { missing, below } => {
+                    read.suspicion = Some(Corruption::Hole { missing, below });
+                    break;
+                }
+            }
+            width = if width < READS_AFTER_A_SLOT { READS_AFTER_A_SLOT } else { (width * 2).min(READS_AT_ONCE) };
+        }
+        Ok(read)
+    }
+
+    /// Reads the slots from `first` to the last that a listing showed, and the one after it, whose absence is the end.
+    async fn read_listed(
+        &self,
+        first: Sequence,
+        last: Option<Sequence>,
+        deadline: &Deadline,
+    ) -> Result<Unbelieved, Unavailable> {
+        let mut read = Unbelieved { slots: Vec::new(), suspicion: None, end_seen: false };
+        let last = last.filter(|last| *last >= first);
+        let listed = last.map_or(0, |last| last.above(first.previous()));
+        // The slot below the tail and the proof of the end ride along with the rounds that the tail needs.
+        let rounds = listed.saturating_sub(1).div_ceil(u64::from(READS_AT_ONCE)).max(1);
+        let width = u32::try_from((listed + 1).div_ceil(rounds)).unwrap_or(READS_AT_ONCE);
+        let mut next = first;
+        loop {
+            let round = self.read_round(next, width, deadline).await?;
+            if let Some(last) = round.slots.last() {
+                next = last.sequence().next();
+            }
+            read.slots.extend(round.slots);
+            match round.end {
+                RoundEnd::Full if last.is_some_and(|last| next <= last) && read.slots.len() < MAX_SLOTS_A_CALL => {}
+                RoundEnd::Full => break,
+                // Every read here was sent after the listing, so what it listed is missing, not late.
+                RoundEnd::Absent if last.is_some_and(|last| next <= last) => {
+                    read.suspicion = last.map(|below| Corruption::Hole { missing: next, below });
+                    break;
+                }
+                RoundEnd::Absent => {
+                    read.end_seen = true;
+                    break;
+                }
+                RoundEnd::Gap { missing, below } if last.is_some_and(|last| missing <= last) => {
+                    read.suspicion = Some(Corruption::Hole { missing, below });
+                    break;
+                }
+                // Past the listing slots may land while the round is read: the next call reads on.
+                RoundEnd::Gap { .. } => break,
+                RoundEnd::Damaged(corruption) => {
+                    read.suspicion = Some(corruption);
+                    break;
+                }
+            }
+        }
+        Ok(read)
+    }
+
+    /// Reads `width` slots from `first` on, all at once.
+    pub(super) async fn read_round(&self, first: Sequence, width: u32, deadline: &Deadline) -> Result<Round, Unavailable> {
+        let last = first.plus(width.saturating_sub(1));
+        let reads = join_all(run(first, last).map(|sequence| self.read_slot(sequence, deadline))).await;
+        let mut round = Round { slots: Vec::new(), end: RoundEnd::Full };
+        let mut missing = None;
+        for (sequence, found) in run(first, last).zip(reads) {
+            match (found?, missing) {
+                (Found::Present(slot), None) => round.slots.push(Arc::new(slot)),
+                (Found::Damaged(corruption), None) => {
+                    round.end = RoundEnd::Damaged(corruption);
+                    break;
+                }
+                (Found::Absent, None) => {
+                    missing = Some(sequence);
+                    round.end = RoundEnd::Absent;
+                }
+                (Found::Present(_) | Found::Damaged(_), Some(missing)) => {
+                    round.end = RoundEnd::Gap { missing, below: sequence };
+                    break;
+                }
+                (Found::Absent, Some(_)) => {}
+            }
+        }
+        Ok(round)
+    }
+
+    pub(super) async fn read_slot(&self, sequence: Sequence, deadline: &Deadline) -> Result<Found<Slot>, Unavailable> {
+        let log = self.record().log;
+        self.bucket().read_decoded(ObjectName::Slot(log, sequence), deadline, |bytes| Slot::decode(bytes, log, sequence)).await
+    }
+
+    /// Reads the ledger of a page. `None` while the page is not retired.
+    pub(super) async fn read_ledger(&self, page: Page, deadline: &Deadline) -> Result<Option<Ledger>, TailError> {
+        let record = self.record();
+        let decode = |bytes| Ledger::decode(&bytes, record.log, page, record.page_size);
+        match self.bucket().read_decoded(ObjectName::Ledger(record.log, page), deadline, decode).await? {
+            Found::Absent => Ok(None),
+            Found::Present(ledger) => Ok(Some(ledger)),
+            Found::Damaged(corruption) => Err(corruption.into()),
+        }
+    }
+
+    /// Believes what was read, or says why not. `lowest` is the lowest slot about to be believed.
+    ///
+    /// Pages retire in ascending order, so one ledger that is absent after the last read vouches for every slot of the batch,
+    /// and for the end. Damage is damage only where no ledger says that the page was retired.
+    async fn believe(
+        &self,
+        anchor: &Anchor,
+        lowest: Sequence,
+        read: &mut Unbelieved,
+        deadline: &Deadline,
+    ) -> Result<(), TailError> {
+        let broken = chain::check(anchor, &read.slots).err();
+        if self.read_ledger(self.page_of(lowest), deadline).await?.is_some() {
+            return Err(TailError::Behind { after: lowest.previous() });
+        }
+        match broken.or(read.suspicion.take()) {
+            Some(corruption) => Err(corruption.into()),
+            None => Ok(()),
+        }
+    }
+}
