@@ -133,6 +133,57 @@ impl SlotLog {
         }
     }
 
+    /// The slots from `first` on, up to `last` or until they have `max_bytes`, at least one. From memory, or read again.
+    ///
+    /// # Errors
+    ///
+    /// *Behind* when they were retired meanwhile. A slot that is not there is corruption: the caller knows that it was.
+    pub async fn slots(
+        &self,
+        first: Sequence,
+        last: Sequence,
+        max_bytes: usize,
+        deadline: &Deadline,
+    ) -> Result<Vec<Arc<Slot>>, TailError> {
+        if let Some(slots) = self.remembered_after(first.previous()) {
+            return Ok(cut(slots.into_iter().filter(|slot| slot.sequence() <= last), max_bytes));
+        }
+        let mut next = first;
+        let mut read = Unbelieved { slots: Vec::new(), suspicion: None, end_seen: false };
+        let mut bytes = 0;
+        while next <= last && bytes < max_bytes {
+            let width = u32::try_from(last.above(next.previous())).unwrap_or(READS_AT_ONCE).min(READS_AT_ONCE);
+            let round = self.read_round(next, width, deadline).await?;
+            if let Some(last) = round.slots.last() {
+                next = last.sequence().next();
+            }
+            bytes += round.slots.iter().map(|slot| slot.bytes().len()).sum::<usize>();
+            read.slots.extend(round.slots);
+            read.suspicion = match round.end {
+                RoundEnd::Full => continue,
+                RoundEnd::Damaged(corruption) => Some(corruption),
+                RoundEnd::Absent | RoundEnd::Gap { .. } => {
+                    Some(Corruption::Hole { missing: next, below: last.max(next.next()) })
+                }
+            };
+            break;
+        }
+        // What lies below the first slot is not known here, so it stands for itself; the ledger vouches for it.
+        let anchor = self.anchor_before(read.slots.first());
+        self.believe(&anchor, first, &mut read, deadline).await?;
+        Ok(read.slots)
+    }
+
+    /// The anchor that a slot says it follows.
+    fn anchor_before(&self, slot: Option<&Arc<Slot>>) -> Anchor {
+        let record = self.record();
+        let head = slot.and_then(|slot| {
+            let sequence = slot.sequence().previous().filter(|previous| *previous >= record.origin)?;
+            Some(Head { sequence, own_id: slot.envelope().parent, stamp: 0 })
+        });
+        Anchor { log: record.log, origin: record.origin, head }
+    }
+
     /// Reads on from an anchor until a slot is absent, first `width` slots at once, then more.
     async fn read_on(&self, anchor: &Anchor, mut width: u32, deadline: &Deadline) -> Result<Unbelieved, Unavailable> {
         let mut read = Unbelieved { slots: Vec::new(), suspicion: None, end_seen: false };
@@ -276,4 +327,16 @@ impl SlotLog {
             None => Ok(()),
         }
     }
+}
+
+/// The first of `slots`, until they have `max_bytes`, at least one.
+fn cut(slots: impl Iterator<Item = Arc<Slot>>, max_bytes: usize) -> Vec<Arc<Slot>> {
+    let mut bytes = 0;
+    slots
+        .take_while(|slot| {
+            let takes = bytes < max_bytes;
+            bytes += slot.bytes().len();
+            takes
+        })
+        .collect()
 }

@@ -1,0 +1,178 @@
+//! The holder: the process that has the store open as SlateDB's writer, folds what lands and flushes it.
+
+mod fold;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{oneshot, watch};
+
+use crate::bucket::Deadline;
+use crate::error::Unavailable;
+use crate::log::{SlotLog, TailError};
+use crate::slot::Sequence;
+use crate::take::{TakeError, TakeStore};
+
+use fold::Fold;
+
+/// How a holder holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HoldingOptions {
+    /// Flushes after so many slots.
+    pub flush_slots: u64,
+    /// Flushes after so many bytes of keys and values.
+    pub flush_bytes: usize,
+    /// How often the log is asked for more when nobody nudges.
+    pub poll: Duration,
+    /// The store's own limit of unmerged files, `l0_max_ssts`: at it, a flush would hang.
+    pub l0_limit: usize,
+    /// How long the holder stays for the store's compactor when unmerged files pile up. Zero when something else compacts.
+    pub compaction_wait: Duration,
+    /// How long opening, flushing or closing the store may take.
+    pub store_call: Duration,
+}
+
+impl Default for HoldingOptions {
+    /// Flushes every 512 slots or 16 MiB: a take then replays at most that much. Asks every second. Stays up to two minutes
+    /// for the compactor, which looks every five seconds by default.
+    fn default() -> HoldingOptions {
+        HoldingOptions {
+            flush_slots: 512,
+            flush_bytes: 16 << 20,
+            poll: Duration::from_secs(1),
+            l0_limit: slatedb::config::Settings::default().l0_max_ssts,
+            compaction_wait: Duration::from_secs(120),
+            store_call: Duration::from_secs(120),
+        }
+    }
+}
+
+/// Why a holder holds no longer. The log is intact: what was won and not folded, the next take folds.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HoldError {
+    /// The store could not be taken.
+    #[error(transparent)]
+    Take(#[from] TakeError),
+    /// Whoever opens the store declined.
+    #[error("the take of the store was declined")]
+    Declined,
+    /// Another process took the store.
+    #[error("another process took the store")]
+    Fenced,
+    /// The store did not take a slot. It was closed without a flush, so that a reopen folds the slot: it has landed, and is
+    /// not served yet.
+    #[error("the store did not take slot {sequence}")]
+    NotApplied {
+        /// The slot.
+        sequence: Sequence,
+        /// What the store said.
+        #[source]
+        source: Arc<slatedb::Error>,
+    },
+    /// The store could not flush.
+    #[error("the store could not flush")]
+    NotFlushed(#[source] Arc<slatedb::Error>),
+    /// The store is at its limit of unmerged files and nothing merged them. It was closed without a flush.
+    #[error("the store has {files} unmerged files, its limit is {limit}: something must compact it")]
+    L0Full {
+        /// How many there are.
+        files: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// The store's handle was closed under the holder.
+    #[error("the store's handle was closed")]
+    Closed,
+    /// Opening, flushing or closing the store was not done in time.
+    #[error("the store was not done in time with {doing}")]
+    TimedOut {
+        /// What it was doing.
+        doing: &'static str,
+    },
+    /// The log could not be read, or is damaged.
+    #[error(transparent)]
+    Tail(#[from] TailError),
+}
+
+impl From<Unavailable> for HoldError {
+    fn from(failure: Unavailable) -> HoldError {
+        HoldError::Tail(failure.into())
+    }
+}
+
+/// How far the holder has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Folded {
+    /// The last slot that is in the store.
+    pub applied: Option<Sequence>,
+    /// The last slot that is durable in it.
+    pub flushed: Option<Sequence>,
+}
+
+/// The store, held. It folds in a task of its own until it is stopped, fenced, or cannot go on.
+///
+/// Dropping it stops the task as [`Holder::stop`] does, without waiting for it.
+pub struct Holder {
+    stop: Option<oneshot::Sender<()>>,
+    folded: watch::Receiver<Folded>,
+    ended: watch::Receiver<Option<Result<(), HoldError>>>,
+}
+
+impl Holder {
+    /// Takes the store and holds it. Opening replays the log, which folds it.
+    ///
+    /// # Errors
+    ///
+    /// When it could not be taken. Whoever held it before may have been fenced all the same.
+    pub async fn take(log: SlotLog, taker: &dyn TakeStore, options: HoldingOptions) -> Result<Holder, HoldError> {
+        let deadline = Deadline::after(log.bucket().environment(), options.store_call);
+        let taken = deadline.bound(taker.take()).await.map_err(|_| TakeError::TimedOut)??;
+        let (db, session) = taken.ok_or(HoldError::Declined)?;
+        let (folded_sender, folded) = watch::channel(Folded::default());
+        let (ended_sender, ended) = watch::channel(None);
+        let (stop, stopped) = oneshot::channel();
+        let fold = Fold::new(log, db, session, options, folded_sender);
+        tokio::spawn(async move {
+            let result = fold.run(stopped).await;
+            ended_sender.send_replace(Some(result));
+        });
+        Ok(Holder { stop: Some(stop), folded, ended })
+    }
+
+    /// How far it has come, and every move of that.
+    pub fn folded(&self) -> watch::Receiver<Folded> {
+        self.folded.clone()
+    }
+
+    /// Waits until it holds no longer, by itself.
+    ///
+    /// # Errors
+    ///
+    /// Why it holds no longer.
+    pub async fn ended(&self) -> Result<(), HoldError> {
+        let mut ended = self.ended.clone();
+        match ended.wait_for(Option::is_some).await {
+            Ok(result) => result.clone().unwrap_or(Ok(())),
+            // The task is gone with its runtime.
+            Err(_) => Err(HoldError::Closed),
+        }
+    }
+
+    /// Folds what has landed, flushes, closes the store and gives it back.
+    ///
+    /// # Errors
+    ///
+    /// Why something of that was left undone. The log is intact, and the store is closed or will be.
+    pub async fn stop(mut self) -> Result<(), HoldError> {
+        drop(self.stop.take());
+        self.ended().await
+    }
+}
+
+impl fmt::Debug for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Holder with {:?}", *self.folded.borrow())
+    }
+}

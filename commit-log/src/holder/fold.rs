@@ -1,0 +1,202 @@
+//! The holder's task: apply in order, flush by count and bytes, look at the unmerged files first, always close.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::{Either, select};
+use slatedb::config::{CloseOptions, FlushOptions, FlushType, WriteOptions};
+use slatedb::{CloseReason, Db};
+use tokio::sync::{oneshot, watch};
+
+use crate::bucket::Deadline;
+use crate::envelope::Slot;
+use crate::log::{Proof, SlotLog, TailError};
+use crate::slot::{Sequence, sequence_after};
+use crate::wal::{WriterSession, write_batch};
+
+use super::{Folded, HoldError, HoldingOptions};
+
+/// How many bytes of slots are read at once to be applied.
+const CHUNK_BYTES: usize = 8 << 20;
+
+/// How often the holder looks whether the compactor has merged files, while it waits for that.
+const COMPACTION_LOOK: Duration = Duration::from_secs(1);
+
+pub(super) struct Fold {
+    log: SlotLog,
+    db: Db,
+    session: WriterSession,
+    options: HoldingOptions,
+    folded: watch::Sender<Folded>,
+    unflushed: Unflushed,
+}
+
+#[derive(Default)]
+struct Unflushed {
+    slots: u64,
+    bytes: usize,
+}
+
+impl Fold {
+    pub(super) fn new(
+        log: SlotLog,
+        db: Db,
+        session: WriterSession,
+        options: HoldingOptions,
+        folded: watch::Sender<Folded>,
+    ) -> Fold {
+        let flushed = Sequence::new(db.manifest().last_l0_seq());
+        let applied = session.last_applied();
+        folded.send_replace(Folded { applied, flushed });
+        // What was replayed waits for a flush like what is applied.
+        let unflushed = Unflushed { slots: applied.map_or(0, |applied| applied.above(flushed)), bytes: 0 };
+        Fold { log, db, session, options, folded, unflushed }
+    }
+
+    /// Holds until told to stop, or until it cannot go on. Whatever happens, the store is closed at the end.
+    pub(super) async fn run(mut self, mut stopped: oneshot::Receiver<()>) -> Result<(), HoldError> {
+        let held = self.hold(&mut stopped).await;
+        let ended = match held {
+            Ok(()) => self.give_back().await,
+            Err(error) => Err(error),
+        };
+        // SUBTLE: no flush here. After a slot that was not applied, a flush would move the replay point past it.
+        let options = CloseOptions { flush_type: None };
+        let closed = self.in_time("closing", self.db.close_with_options(options)).await;
+        ended?;
+        match closed? {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.ended_or(HoldError::NotFlushed(Arc::new(error)))),
+        }
+    }
+
+    /// Folds what lands. Bounded by the stop.
+    async fn hold(&mut self, stopped: &mut oneshot::Receiver<()>) -> Result<(), HoldError> {
+        let clock = self.log.bucket().environment().clock.clone();
+        let mut head = self.log.subscribe();
+        loop {
+            self.fold_tail().await?;
+            let applied = self.session.last_applied();
+            // Commits of this process move the head; those of others are seen by the poll.
+            let moved = Box::pin(head.wait_for(|head| *head > applied));
+            let pause = Box::pin(select(clock.sleep(self.options.poll), moved));
+            if let Either::Left(_) = select(&mut *stopped, pause).await {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads what has landed and applies it.
+    async fn fold_tail(&mut self) -> Result<(), HoldError> {
+        self.check_open()?;
+        let deadline = self.log.bucket().deadline();
+        match self.log.catch_up(Proof::NowAndThen, &deadline).await {
+            Ok(()) => {}
+            // A bad moment of the bucket ends nothing: what landed waits in the log.
+            Err(TailError::Unavailable(failure)) => {
+                tracing::warn!("folding waits: {failure}");
+                return Ok(());
+            }
+            // The log is retired below what a store covers. That this one does not cover it means that another is ahead.
+            Err(TailError::Behind { .. }) => return Err(HoldError::Fenced),
+            Err(error @ TailError::Corrupt(_)) => return Err(error.into()),
+        }
+        while let Some(head) = self.log.head().filter(|head| Some(*head) > self.session.last_applied()) {
+            let next = sequence_after(self.session.last_applied(), self.log.record().origin);
+            for slot in self.log.slots(next, head, CHUNK_BYTES, &deadline).await? {
+                self.apply(slot).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn apply(&mut self, slot: Arc<Slot>) -> Result<(), HoldError> {
+        let sequence = slot.sequence();
+        self.session.announce(sequence);
+        let options = WriteOptions { seqnum: sequence.get() };
+        let written = self.db.write_with_options(write_batch(&slot), &options);
+        match self.in_time("applying a slot", written).await? {
+            Ok(_) => self.session.applied(sequence),
+            Err(source) => return Err(self.ended_or(HoldError::NotApplied { sequence, source: Arc::new(source) })),
+        }
+        self.unflushed.slots += 1;
+        self.unflushed.bytes += slot.row_bytes();
+        self.folded.send_modify(|folded| folded.applied = Some(sequence));
+        if self.unflushed.slots >= self.options.flush_slots || self.unflushed.bytes >= self.options.flush_bytes {
+            self.flush().await?;
+        }
+        Ok(())
+    }
+
+    /// Folds the rest, flushes, and leaves the store with room for the next holder.
+    async fn give_back(&mut self) -> Result<(), HoldError> {
+        self.fold_tail().await?;
+        self.flush().await?;
+        // Holders one after another, each too short for the compactor, would fill L0 together.
+        self.wait_for_compaction(self.options.l0_limit.div_ceil(2)).await.map(|_| ())
+    }
+
+    async fn flush(&mut self) -> Result<(), HoldError> {
+        let applied = self.session.last_applied();
+        if applied <= self.folded.borrow().flushed {
+            return Ok(());
+        }
+        let limit = self.options.l0_limit;
+        let files = self.wait_for_compaction(limit).await?;
+        if files >= limit {
+            return Err(HoldError::L0Full { files, limit });
+        }
+        let flush = self.db.flush_with_options(FlushOptions { flush_type: FlushType::MemTable });
+        match self.in_time("flushing", flush).await? {
+            Ok(()) => {}
+            Err(source) => return Err(self.ended_or(HoldError::NotFlushed(Arc::new(source)))),
+        }
+        self.unflushed = Unflushed::default();
+        self.folded.send_modify(|folded| folded.flushed = applied);
+        Ok(())
+    }
+
+    /// Stays while the store's compactor works, until there are less than `enough` unmerged files, within a bound. Tells how
+    /// many there are.
+    async fn wait_for_compaction(&self, enough: usize) -> Result<usize, HoldError> {
+        let environment = self.log.bucket().environment();
+        let deadline = Deadline::after(environment, self.options.compaction_wait);
+        loop {
+            let files = self.unmerged_files();
+            if files < enough || deadline.bound(environment.clock.sleep(COMPACTION_LOOK)).await.is_err() {
+                return Ok(files);
+            }
+            self.check_open()?;
+            // A look that fails shows the old count, and the next one is a second away.
+            let _ = deadline.bound(self.db.refresh_manifest()).await;
+        }
+    }
+
+    /// The unmerged files of the fullest tree: the root's, or a segment's.
+    fn unmerged_files(&self) -> usize {
+        let manifest = self.db.manifest();
+        let of_segments = manifest.segments().iter().map(|segment| segment.l0().len()).max();
+        manifest.l0().len().max(of_segments.unwrap_or(0))
+    }
+
+    fn check_open(&self) -> Result<(), HoldError> {
+        match self.db.status().close_reason {
+            None => Ok(()),
+            Some(CloseReason::Fenced) => Err(HoldError::Fenced),
+            Some(_) => Err(HoldError::Closed),
+        }
+    }
+
+    /// What really ended the store, if something did; else `error`.
+    fn ended_or(&self, error: HoldError) -> HoldError {
+        match self.db.status().close_reason {
+            Some(CloseReason::Fenced) => HoldError::Fenced,
+            _ => error,
+        }
+    }
+
+    async fn in_time<T>(&self, doing: &'static str, call: impl Future<Output = T>) -> Result<T, HoldError> {
+        let deadline = Deadline::after(self.log.bucket().environment(), self.options.store_call);
+        deadline.bound(call).await.map_err(|_| HoldError::TimedOut { doing })
+    }
+}

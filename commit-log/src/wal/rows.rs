@@ -1,0 +1,48 @@
+//! A slot as SlateDB's rows: the same rows whether it is replayed or applied. Pure.
+
+use slatedb::config::{PutOptions, Ttl};
+use slatedb::wal::WalRows;
+use slatedb::{RowEntry, ValueDeletable, WriteBatch};
+
+use crate::envelope::Slot;
+
+/// How replayed rows are stamped and counted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Replay {
+    /// The one tick that every replayed row carries, in ms since the Unix epoch: the last that the store has flushed, so that
+    /// a flush never finds it going back. `None` when the store never flushed.
+    pub(super) tick: Option<i64>,
+    /// The least WAL file id that any chunk says it has consumed: SlateDB does not let it go back.
+    pub(super) consumed_at_least: u64,
+}
+
+/// The rows of several slots, in order.
+pub(super) fn wal_rows<'a>(slots: impl IntoIterator<Item = &'a Slot>, replay: Replay) -> WalRows {
+    let mut rows = Vec::new();
+    let mut consumed = replay.consumed_at_least;
+    for slot in slots {
+        consumed = consumed.max(slot.sequence().get());
+        rows.extend(slot.envelope().writes.iter().map(|write| RowEntry {
+            key: write.key.clone(),
+            value: write.value.clone().map_or(ValueDeletable::Tombstone, ValueDeletable::Value),
+            seq: slot.sequence().get(),
+            create_ts: replay.tick,
+            expire_ts: None,
+        }));
+    }
+    WalRows { rows, last_consumed_wal_file_id: consumed }
+}
+
+/// The batch that applies a slot to an open store. Its rows never expire, whatever the store's settings say: a replayed slot
+/// has rows that never expire, and the two must be the same.
+pub fn write_batch(slot: &Slot) -> WriteBatch {
+    let options = PutOptions { ttl: Ttl::NoExpiry };
+    let mut batch = WriteBatch::new();
+    for write in &slot.envelope().writes {
+        match &write.value {
+            Some(value) => batch.put_bytes_with_options(write.key.clone(), value.clone(), &options),
+            None => batch.delete(&write.key),
+        }
+    }
+    batch
+}

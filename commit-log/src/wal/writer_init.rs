@@ -1,0 +1,141 @@
+//! `WriterInit`: after the epoch claim, and before anything is written under it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use slatedb::VersionedManifest;
+use slatedb::wal::{WalError, WriterInit, WriterInitResult, WriterManifest};
+
+use crate::adoption::{AdoptionError, newest_record, was_left};
+use crate::bucket::{CreateAnswer, Deadline, ObjectName};
+use crate::log::{Proof, SlotLog, TailError};
+use crate::record::TakeRecord;
+use crate::slot::{Sequence, sequence_after};
+
+use super::clock::RatchetClock;
+use super::cursor::Cursor;
+use super::iterator::{RangeEnd, SlotIterator};
+use super::rows::Replay;
+use super::wal_error;
+use super::writer::LogWriter;
+
+pub(super) struct LogWriterInit {
+    log: SlotLog,
+    cursor: Arc<Cursor>,
+    clock: Arc<RatchetClock>,
+}
+
+/// Why the store is not opened over this log.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(super) enum Refused {
+    #[error("the store is on another commit log than the one it was opened with")]
+    OtherLog,
+    #[error(transparent)]
+    Adoption(#[from] AdoptionError),
+    #[error("the manifest counts {next_wal_sst_id} as the next slot, and the log ends before slot {expected}")]
+    LogTooShort { next_wal_sst_id: u64, expected: u64 },
+}
+
+impl LogWriterInit {
+    pub(super) fn new(log: SlotLog, cursor: Arc<Cursor>, clock: Arc<RatchetClock>) -> LogWriterInit {
+        LogWriterInit { log, cursor, clock }
+    }
+
+    /// The log may have changed hands between the embedder's look at it and the epoch claim.
+    async fn check_records(&self, deadline: &Deadline) -> Result<(), WalError> {
+        let log = self.log.record().log;
+        let refused = match newest_record(self.log.bucket(), deadline).await {
+            Ok(Some(record)) if record.log == log => match was_left(self.log.bucket(), log, deadline).await {
+                Ok(false) => return Ok(()),
+                Ok(true) => Refused::Adoption(AdoptionError::Left),
+                Err(failure) => return Err(WalError::Unavailable(Arc::new(failure))),
+            },
+            Ok(Some(_)) => Refused::OtherLog,
+            Ok(None) => Refused::Adoption(AdoptionError::NoLog),
+            Err(AdoptionError::Unavailable(failure)) => return Err(WalError::Unavailable(Arc::new(failure))),
+            Err(error) => Refused::Adoption(error),
+        };
+        Err(WalError::DataError(Arc::new(refused)))
+    }
+
+    async fn record_take(&self, epoch: u64, deadline: &Deadline) -> Result<(), WalError> {
+        let bucket = self.log.bucket();
+        let log = self.log.record().log;
+        let take = TakeRecord { log, epoch, taken_millis: bucket.environment().now_millis() };
+        match bucket.create_settled(ObjectName::Take(log, epoch), take.encode(), deadline).await {
+            Ok(CreateAnswer::Created | CreateAnswer::Exists) => Ok(()),
+            Err(failure) => Err(WalError::Unavailable(Arc::new(failure))),
+        }
+    }
+
+    /// Reads the log to its end, which is then the end of the replay, fixed once.
+    async fn read_to_the_end(&self, manifest: &VersionedManifest, deadline: &Deadline) -> Result<(), TailError> {
+        let covered = Sequence::new(manifest.last_l0_seq());
+        // SUBTLE: a log that knows its head up to here has believed the covered slot already; one that does not must find it,
+        // which also refuses a manifest that covers slots this log never had.
+        if self.log.head().is_none() || self.log.head() < covered {
+            return self.log.load(covered, deadline).await;
+        }
+        match self.log.catch_up(Proof::Always, deadline).await {
+            Err(TailError::Behind { .. }) => self.log.load(covered, deadline).await,
+            caught_up => caught_up,
+        }
+    }
+}
+
+#[async_trait]
+impl WriterInit for LogWriterInit {
+    async fn fence_and_init(&self, manifest: &mut WriterManifest) -> Result<WriterInitResult, WalError> {
+        let deadline = self.log.bucket().deadline();
+        self.check_records(&deadline).await?;
+        self.record_take(manifest.epoch(), &deadline).await?;
+        let manifest = manifest.manifest();
+        self.clock.raise(manifest.last_l0_clock_tick());
+        self.read_to_the_end(&manifest, &deadline).await.map_err(wal_error)?;
+        let replay = plan(&manifest, self.log.head(), self.log.record().origin)
+            .map_err(|refused| WalError::DataError(Arc::new(refused)))?;
+        self.cursor.start(replay.status_id);
+        let iterator = SlotIterator::new(self.log.clone(), replay.first, replay.end, replay.rows, None);
+        Ok(WriterInitResult { replay_iterator: Box::new(iterator), wal_writer: Box::new(LogWriter::new(self.cursor.clone())) })
+    }
+}
+
+/// What is replayed.
+#[derive(Debug)]
+struct ReplayPlan {
+    first: Sequence,
+    end: RangeEnd,
+    rows: Replay,
+    /// What the status says from the start: the last id that the replay yields.
+    status_id: u64,
+}
+
+/// Decides what is replayed. Pure.
+///
+/// ```text
+///             covered                 head
+///   ──────────────┤                     │
+///     in L0       ├──── is replayed ────┤
+/// ```
+///
+/// - From what is covered, not from the replay point: a flush that died half way may have moved the point alone, and then the
+///   slots between the two are replayed in rows that say they consumed at least the point.
+/// - Never short of the id before `next_wal_sst_id`: SlateDB lets WAL ids run forward only.
+fn plan(manifest: &VersionedManifest, head: Option<Sequence>, origin: Sequence) -> Result<ReplayPlan, Refused> {
+    let covered = Sequence::new(manifest.last_l0_seq()).filter(|covered| *covered >= origin);
+    let next_wal_sst_id = manifest.next_wal_sst_id();
+    let least_end = next_wal_sst_id.saturating_sub(1).max(manifest.replay_after_wal_id());
+    let last = head.map_or(0, Sequence::get);
+    if least_end > last && least_end >= origin.get() {
+        return Err(Refused::LogTooShort { next_wal_sst_id, expected: least_end });
+    }
+    let first = sequence_after(covered, origin);
+    let replays = head.filter(|head| *head >= first);
+    let tick = Some(manifest.last_l0_clock_tick()).filter(|tick| *tick > i64::MIN);
+    Ok(ReplayPlan {
+        first,
+        end: replays.map_or(RangeEnd::Empty, RangeEnd::Last),
+        rows: Replay { tick, consumed_at_least: manifest.replay_after_wal_id() },
+        status_id: replays.map_or(least_end, |last| last.get().max(least_end)),
+    })
+}
