@@ -145,7 +145,10 @@ impl SlotLog {
         max_bytes: usize,
         deadline: &Deadline,
     ) -> Result<Vec<Arc<Slot>>, TailError> {
-        if let Some(slots) = self.remembered_after(first.previous()) {
+        // What lies past the known head is read, not taken for absent: the caller knows of it from elsewhere.
+        if self.head() >= Some(last)
+            && let Some(slots) = self.remembered_after(first.previous())
+        {
             return Ok(cut(slots.into_iter().filter(|slot| slot.sequence() <= last), max_bytes));
         }
         let mut next = first;
