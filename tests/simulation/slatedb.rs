@@ -1,0 +1,1 @@
+//! A real SlateDB over the simulated bucket.
