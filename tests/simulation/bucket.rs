@@ -24,7 +24,6 @@ use rand::{RngExt, SeedableRng};
 struct Run {
     fingerprint: Hash128,
     counters: Counters,
-    requests: u64,
 }
 
 /// Four processes put, create, get, list and delete on few names; one is killed and started again.
@@ -48,7 +47,6 @@ async fn workload(world: World, faults: Faults, steps: usize) -> Run {
     Run {
         fingerprint: bucket.fingerprint(),
         counters: bucket.counters(),
-        requests: bucket.requests(),
     }
 }
 
