@@ -116,11 +116,7 @@ impl SimulatedBucket {
     /// The process's view of the bucket. After a kill this is a new incarnation; the old views stay dead.
     pub fn link(&self, process: Process) -> Arc<dyn ObjectStore> {
         let link = self.shared.server().link(process);
-        Arc::new(Link {
-            shared: Arc::clone(&self.shared),
-            process,
-            link,
-        })
+        Arc::new(Link { shared: Arc::clone(&self.shared), process, link })
     }
 
     /// Gives one link other faults. Requests already accepted keep their fate.
@@ -162,10 +158,7 @@ impl SimulatedBucket {
     /// Stages the fate of requests that match, from now on.
     pub fn stage(&self, matcher: Match, action: Action) -> Stage {
         let rule = self.shared.server().stage(matcher, action);
-        Stage {
-            shared: Arc::clone(&self.shared),
-            rule,
-        }
+        Stage { shared: Arc::clone(&self.shared), rule }
     }
 
     /// Reads the history. The bucket stands still meanwhile.

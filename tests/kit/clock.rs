@@ -33,9 +33,7 @@ pub struct Timeline {
 impl Timeline {
     /// Begins a timeline now. Call it once a world, inside the world's runtime.
     pub fn begin() -> Self {
-        Self {
-            beginning: Instant::now(),
-        }
+        Self { beginning: Instant::now() }
     }
 
     /// Simulated time since the world began.
@@ -99,15 +97,7 @@ impl SimulatedClock {
     pub fn new(timeline: Timeline, mode: ClockMode, skew: Skew) -> Self {
         let Skew { offset, drift_ppm } = skew;
         assert!(drift_ppm > -1_000_000, "a clock must go forward");
-        Self {
-            timeline,
-            mode,
-            drift_ppm,
-            state: Mutex::new(ClockState {
-                offset,
-                latest: DateTime::<Utc>::MIN_UTC,
-            }),
-        }
+        Self { timeline, mode, drift_ppm, state: Mutex::new(ClockState { offset, latest: DateTime::<Utc>::MIN_UTC }) }
     }
 
     /// Moves the clock by `by`, forward or back. What a step back looks like is the [`ClockMode`]'s.
@@ -167,10 +157,7 @@ mod tests {
     #[test]
     fn a_fast_clock_counts_more_and_sleeps_less() {
         run_world(1, Limits::default(), |world| async move {
-            let skew = Skew {
-                offset: TimeDelta::seconds(180),
-                drift_ppm: 100_000,
-            };
+            let skew = Skew { offset: TimeDelta::seconds(180), drift_ppm: 100_000 };
             let clock = SimulatedClock::new(world.timeline(), ClockMode::Wild, skew);
             world.timeline().sleep_until(Duration::from_secs(10)).await;
             assert_eq!(clock.now() - beginning(), TimeDelta::seconds(191));

@@ -66,9 +66,29 @@ impl Effect {
     }
 }
 
-/// Every effect of one bucket, in order.
+/// A request to put content, as the bucket accepted it: it may land at any later time, or never.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    /// The request.
+    pub request: RequestId,
+    /// The process that sent it.
+    pub process: Process,
+    /// What was asked.
+    pub operation: Operation,
+    /// The object.
+    pub path: Arc<str>,
+    /// The content's hash.
+    pub content: Hash128,
+    /// The content itself, kept for conditional creates only.
+    pub bytes: Option<Bytes>,
+    /// When it was accepted, since the world began.
+    pub at: Duration,
+}
+
+/// Every effect of one bucket, in order, and every put that was sent to it.
 #[derive(Debug, Default)]
 pub struct History {
+    sent: Vec<Sent>,
     effects: Vec<Effect>,
     by_path: BTreeMap<Arc<str>, Vec<usize>>,
 }
@@ -80,6 +100,15 @@ impl History {
         let path = Arc::clone(&effect.path);
         self.by_path.entry(path).or_default().push(effect.number);
         self.effects.push(effect);
+    }
+
+    pub(crate) fn append_sent(&mut self, sent: Sent) {
+        self.sent.push(sent);
+    }
+
+    /// Every put that was accepted, oldest first, whatever became of it.
+    pub fn sent(&self) -> &[Sent] {
+        &self.sent
     }
 
     /// All effects, oldest first.

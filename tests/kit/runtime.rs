@@ -23,10 +23,7 @@ pub struct Limits {
 impl Default for Limits {
     /// Thirty simulated days and a million requests: more than any healthy world needs.
     fn default() -> Self {
-        Self {
-            simulated: Duration::from_secs(30 * 24 * 3600),
-            requests: 1_000_000,
-        }
+        Self { simulated: Duration::from_secs(30 * 24 * 3600), requests: 1_000_000 }
     }
 }
 
@@ -66,10 +63,7 @@ pub struct BudgetSpent;
 impl RequestBudget {
     /// A budget of `requests`.
     pub fn new(requests: u64) -> Arc<Self> {
-        Arc::new(Self {
-            left: AtomicU64::new(requests),
-            spent: Notify::new(),
-        })
+        Arc::new(Self { left: AtomicU64::new(requests), spent: Notify::new() })
     }
 
     /// Takes one request from the budget. The failure also wakes whoever waits for the budget's end.
@@ -131,11 +125,7 @@ where
     let budget = RequestBudget::new(requests);
     simulated_runtime(seed).block_on(async {
         let timeline = Timeline::begin();
-        let given = World {
-            seed,
-            timeline,
-            budget: Arc::clone(&budget),
-        };
+        let given = World { seed, timeline, budget: Arc::clone(&budget) };
         let future = Box::pin(world(given));
         tokio::select! {
             biased;

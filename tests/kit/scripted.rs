@@ -116,37 +116,22 @@ impl ScriptedBucket {
     /// Decides the fate of the `nth` request (from 1, counted from now) that passes `test`.
     pub fn script(&self, nth: u64, test: impl Fn(&Request) -> bool + Send + 'static, fate: Fate) -> Cue {
         let rule = self.stage.script().add(nth, Box::new(test), fate);
-        Cue {
-            stage: Arc::clone(&self.stage),
-            rule,
-        }
+        Cue { stage: Arc::clone(&self.stage), rule }
     }
 
     /// The one door, which every method of the trait comes through: logs the request and waits as long as its fate
     /// holds it back. Fails if its fate is to fail.
     async fn begin(&self, operation: Operation, path: &str) -> Result<Begun> {
-        let request = Request {
-            operation,
-            path: path.to_owned(),
-        };
+        let request = Request { operation, path: path.to_owned() };
         let class = request.class();
         let met = self.stage.script().begin(request);
         // Counts as under way while it is held back, too.
-        let kept = Begun {
-            under_way: UnderWay {
-                stage: Arc::clone(&self.stage),
-                class,
-            },
-            answer: AnswerFate::Kept,
-        };
+        let kept = Begun { under_way: UnderWay { stage: Arc::clone(&self.stage), class }, answer: AnswerFate::Kept };
         self.stage.changed.notify_waiters();
         match met {
             None => Ok(kept),
             Some((_, Fate::Fail)) => Err(scripted()),
-            Some((_, Fate::LoseAnswer)) => Ok(Begun {
-                answer: AnswerFate::Lost,
-                ..kept
-            }),
+            Some((_, Fate::LoseAnswer)) => Ok(Begun { answer: AnswerFate::Lost, ..kept }),
             Some((_, Fate::Hang)) => pending().await,
             Some((rule, Fate::Hold)) => {
                 self.stage.until(|script| script.rules[rule].released).await;
@@ -217,10 +202,7 @@ impl Drop for UnderWay {
 }
 
 fn scripted() -> Error {
-    Error::Generic {
-        store: "scripted bucket",
-        source: "the script says so".into(),
-    }
+    Error::Generic { store: "scripted bucket", source: "the script says so".into() }
 }
 
 /// A scripted fate: whether it was met, and the release of what it holds.
@@ -268,18 +250,10 @@ impl ObjectStore for ScriptedBucket {
         begun.end(self.inner.put_opts(location, payload, opts).await)
     }
 
-    async fn put_multipart_opts(
-        &self,
-        location: &Path,
-        opts: PutMultipartOptions,
-    ) -> Result<Box<dyn MultipartUpload>> {
+    async fn put_multipart_opts(&self, location: &Path, opts: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
         let begun = self.begin(Operation::UploadStart, location.as_ref()).await?;
         let upload = begun.end(self.inner.put_multipart_opts(location, opts).await)?;
-        Ok(Box::new(Upload {
-            bucket: self.clone(),
-            path: location.to_string(),
-            upload,
-        }))
+        Ok(Box::new(Upload { bucket: self.clone(), path: location.to_string(), upload }))
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {

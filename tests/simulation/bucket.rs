@@ -44,10 +44,7 @@ async fn workload(world: World, faults: Faults, steps: usize) -> Run {
     let again = work(bucket.link(Process(3)), world.seed(), steps);
     tokio::join!(again, join_all(tasks.into_iter().take(3)));
     bucket.settle().await;
-    Run {
-        fingerprint: bucket.fingerprint(),
-        counters: bucket.counters(),
-    }
+    Run { fingerprint: bucket.fingerprint(), counters: bucket.counters() }
 }
 
 async fn work(store: Arc<dyn ObjectStore>, seed: u64, steps: usize) {
@@ -59,10 +56,11 @@ async fn work(store: Arc<dyn ObjectStore>, seed: u64, steps: usize) {
         match random.random_range(0..10) {
             0..3 => drop(store.put_opts(&path, content.into(), PutMode::Create.into()).await),
             3..5 => drop(store.put(&path, content.into()).await),
-            5..7 => match store.get(&path).await {
-                Ok(got) => drop(got.bytes().await),
-                Err(_) => {}
-            },
+            5..7 => {
+                if let Ok(got) = store.get(&path).await {
+                    drop(got.bytes().await);
+                }
+            }
             7 => drop(store.list(Some(&Path::from("commits"))).collect::<Vec<_>>().await),
             _ => drop(store.delete(&path).await),
         }
@@ -110,12 +108,7 @@ fn one_seed_is_one_run_in_two_processes() {
 
 #[test]
 fn every_fault_of_harsh_lands() {
-    let elsewhere = [
-        Fault::DeleteAnsweredNotDone,
-        Fault::TruncatedBody,
-        Fault::FlippedByte,
-        Fault::Partitioned,
-    ];
+    let elsewhere = [Fault::DeleteAnsweredNotDone, Fault::TruncatedBody, Fault::FlippedByte, Fault::Partitioned];
     let mut landed = Counters::default();
     for seed in 0..200 {
         landed.add(&run(seed, &Faults::harsh(), 100).counters);
@@ -127,12 +120,7 @@ fn every_fault_of_harsh_lands() {
 
 #[test]
 fn every_damage_lands_where_it_is_switched_on() {
-    let damage = Faults {
-        truncated_bodies: 0.1,
-        flipped_bytes: 0.1,
-        false_deletes: 0.1,
-        ..Faults::none()
-    };
+    let damage = Faults { truncated_bodies: 0.1, flipped_bytes: 0.1, false_deletes: 0.1, ..Faults::none() };
     let landed = run(1, &damage, 500).counters;
     for fault in [Fault::DeleteAnsweredNotDone, Fault::TruncatedBody, Fault::FlippedByte] {
         assert!(landed.of(fault) > 0, "{fault:?}");

@@ -1,11 +1,7 @@
 //! A real SlateDB over the simulated bucket: it works on a healthy link, survives a harsh one, and one seed is one run.
-#![allow(
-    clippy::unwrap_used,
-    reason = "test code: a broken expectation must stop the test that met it"
-)]
+#![allow(clippy::unwrap_used, reason = "test code: a broken expectation must stop the test that met it")]
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use chrono::TimeDelta;
 use commit_log_kit::bucket::{Faults, Process, SimulatedBucket};
@@ -19,10 +15,7 @@ const WRITES: usize = 50;
 
 /// Opens the store as one process of the world. The object-store cache stays off: it works on blocking threads.
 async fn open(world: &World, bucket: &SimulatedBucket, process: Process) -> Result<Db, Error> {
-    let skew = Skew {
-        offset: TimeDelta::milliseconds(i64::from(process.0) * 10),
-        drift_ppm: 50,
-    };
+    let skew = Skew { offset: TimeDelta::milliseconds(i64::from(process.0) * 10), drift_ppm: 50 };
     let clock = SimulatedClock::new(world.timeline(), ClockMode::Steady, skew);
     let settings = Settings::default();
     assert!(settings.object_store_cache_options.root_folder.is_none());
@@ -72,26 +65,16 @@ fn a_store_is_written_closed_killed_and_reopened_the_same_way_each_time() {
 }
 
 #[test]
-fn a_store_survives_slow_and_lossy_links_the_same_way_each_time() {
-    let lossy = Faults {
-        late_by: Duration::from_secs(5),
-        latency: Faults::harsh().latency,
-        puts: Faults::harsh().puts,
-        gets: Faults::harsh().gets,
-        hang: Some(Duration::from_secs(5)),
-        ..Faults::none()
-    };
-    // A fence or a lost race is a right answer here, so only that two runs agree is claimed.
+fn a_store_is_written_over_harsh_links_the_same_way_each_time() {
+    let mut written = 0;
     for seed in 0..10 {
-        let run = || {
-            run_world(seed, Limits::default(), |world| {
-                let lossy = lossy.clone();
-                async move { written_under(world, lossy).await }
-            })
-            .unwrap()
-        };
-        assert_eq!(run(), run(), "seed {seed}");
+        let run = || run_world(seed, Limits::default(), |world| written_under(world, Faults::harsh())).unwrap();
+        let (fingerprint, writes) = run();
+        assert_eq!((fingerprint, writes), run(), "seed {seed}");
+        written += writes;
     }
+    // A fence by its own late request is a right answer in one world, but not in all.
+    assert!(written > WRITES, "worlds in which everything fails prove nothing");
 }
 
 async fn written_under(world: World, faults: Faults) -> (Hash128, usize) {

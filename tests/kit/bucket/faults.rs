@@ -226,9 +226,7 @@ pub struct Counters {
 
 impl Default for Counters {
     fn default() -> Self {
-        Self {
-            landed: vec![0; Fault::ALL.len()],
-        }
+        Self { landed: vec![0; Fault::ALL.len()] }
     }
 }
 

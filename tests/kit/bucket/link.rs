@@ -51,14 +51,18 @@ impl Link {
     async fn page(&self, prefix: &str, ask: PageAsk) -> Result<Page> {
         match self.ask(prefix, Ask::Page(ask)).await? {
             Reply::Page(page) => Ok(page),
-            Reply::Put(_) | Reply::Read(_) | Reply::Upload(_) | Reply::Done => unreachable!("asked for a page"),
+            Reply::Put(_) | Reply::Read(_) | Reply::Upload(_) | Reply::Done => {
+                unreachable!("asked for a page")
+            }
         }
     }
 
     async fn put(&self, path: &str, ask: Ask) -> Result<PutResult> {
         match self.ask(path, ask).await? {
             Reply::Put(result) => Ok(result),
-            Reply::Page(_) | Reply::Read(_) | Reply::Upload(_) | Reply::Done => unreachable!("asked for a put"),
+            Reply::Page(_) | Reply::Read(_) | Reply::Upload(_) | Reply::Done => {
+                unreachable!("asked for a put")
+            }
         }
     }
 
@@ -70,11 +74,7 @@ impl Link {
     fn walk(&self, prefix: Option<&Path>, from: Option<String>) -> BoxStream<'static, Result<ObjectMeta>> {
         let link = self.clone();
         let prefix = prefix.map_or_else(String::new, ToString::to_string);
-        let start = PageAsk {
-            depth: Depth::Whole,
-            from,
-            first_seen: None,
-        };
+        let start = PageAsk { depth: Depth::Whole, from, first_seen: None };
         stream::try_unfold(Some(start), move |at| {
             let (link, prefix) = (link.clone(), prefix.clone());
             async move {
@@ -92,47 +92,33 @@ impl Link {
 }
 
 fn next(page: Page, depth: Depth) -> Option<PageAsk> {
-    Some(PageAsk {
-        depth,
-        from: Some(page.next?),
-        first_seen: Some(page.first_seen),
-    })
+    Some(PageAsk { depth, from: Some(page.next?), first_seen: Some(page.first_seen) })
 }
 
 #[async_trait]
 impl ObjectStore for Link {
     async fn put_opts(&self, location: &Path, payload: PutPayload, opts: PutOptions) -> Result<PutResult> {
         let payload = Bytes::from(payload);
-        let ask = Ask::Put {
-            mode: opts.mode,
-            content: Hash128::of(&payload),
-            payload,
-            attributes: opts.attributes,
-        };
+        let ask = Ask::Put { mode: opts.mode, content: Hash128::of(&payload), payload, attributes: opts.attributes };
         self.put(location.as_ref(), ask).await
     }
 
-    async fn put_multipart_opts(
-        &self,
-        location: &Path,
-        opts: PutMultipartOptions,
-    ) -> Result<Box<dyn MultipartUpload>> {
+    async fn put_multipart_opts(&self, location: &Path, opts: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
         let attributes = opts.attributes;
         match self.ask(location.as_ref(), Ask::UploadStart { attributes }).await? {
-            Reply::Upload(upload) => Ok(Box::new(Upload {
-                link: self.clone(),
-                path: location.to_string(),
-                upload,
-                parts: 0,
-            })),
-            Reply::Put(_) | Reply::Page(_) | Reply::Read(_) | Reply::Done => unreachable!("asked for an upload"),
+            Reply::Upload(upload) => Ok(Box::new(Upload { link: self.clone(), path: location.to_string(), upload, parts: 0 })),
+            Reply::Put(_) | Reply::Page(_) | Reply::Read(_) | Reply::Done => {
+                unreachable!("asked for an upload")
+            }
         }
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
         match self.ask(location.as_ref(), Ask::Get(Box::new(options))).await? {
             Reply::Read(read) => Ok(get_result(*read)),
-            Reply::Put(_) | Reply::Page(_) | Reply::Upload(_) | Reply::Done => unreachable!("asked for a read"),
+            Reply::Put(_) | Reply::Page(_) | Reply::Upload(_) | Reply::Done => {
+                unreachable!("asked for a read")
+            }
         }
     }
 
@@ -161,16 +147,8 @@ impl ObjectStore for Link {
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
         let prefix = prefix.map_or_else(String::new, ToString::to_string);
-        let mut whole = ListResult {
-            common_prefixes: Vec::new(),
-            objects: Vec::new(),
-            extensions: Default::default(),
-        };
-        let mut at = Some(PageAsk {
-            depth: Depth::OneLevel,
-            from: None,
-            first_seen: None,
-        });
+        let mut whole = ListResult { common_prefixes: Vec::new(), objects: Vec::new(), extensions: Default::default() };
+        let mut at = Some(PageAsk { depth: Depth::OneLevel, from: None, first_seen: None });
         while let Some(ask) = at {
             let mut page = self.page(&prefix, ask).await?;
             whole.objects.append(&mut page.objects);
@@ -181,22 +159,13 @@ impl ObjectStore for Link {
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
-        let ask = Ask::Copy {
-            to: to.clone(),
-            mode: options.mode,
-        };
+        let ask = Ask::Copy { to: to.clone(), mode: options.mode };
         self.done(from.as_ref(), ask).await
     }
 }
 
 fn get_result(read: Read) -> GetResult {
-    let Read {
-        meta,
-        attributes,
-        range,
-        bytes,
-        body,
-    } = read;
+    let Read { meta, attributes, range, bytes, body } = read;
     let chunks: Vec<Result<Bytes>> = match body {
         Body::Whole => vec![Ok(bytes)],
         Body::BreaksHalfway => vec![Ok(bytes.slice(..bytes.len() / 2)), Err(transient("the body broke off"))],
@@ -221,11 +190,7 @@ struct Upload {
 #[async_trait]
 impl MultipartUpload for Upload {
     fn put_part(&mut self, data: PutPayload) -> UploadPart {
-        let ask = Ask::UploadPart {
-            upload: self.upload,
-            index: self.parts,
-            payload: data.into(),
-        };
+        let ask = Ask::UploadPart { upload: self.upload, index: self.parts, payload: data.into() };
         self.parts += 1;
         let (link, path) = (self.link.clone(), self.path.clone());
         Box::pin(async move { link.done(&path, ask).await })

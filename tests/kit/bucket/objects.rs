@@ -12,8 +12,7 @@ use object_store::path::Path;
 use object_store::{Attributes, CopyMode, Error, GetOptions, ObjectMeta, PutMode, PutResult, UpdateVersion};
 
 use super::request::{
-    Address, Answer, Ask, Body, Depth, Operation, Page, PageAsk, Read, Reply, STORE, already_exists, not_found,
-    transient,
+    Address, Answer, Ask, Body, Depth, Operation, Page, PageAsk, Read, Reply, STORE, already_exists, not_found, transient,
 };
 use super::uploads::Uploads;
 use crate::fingerprint::Hash128;
@@ -92,17 +91,8 @@ impl Objects {
     /// Lets a request take effect.
     pub(crate) fn apply(&mut self, address: &Address, ask: &Ask, page_size: usize, moment: Moment) -> Answer {
         match ask {
-            Ask::Put {
-                mode,
-                payload,
-                content,
-                attributes,
-            } => {
-                let incoming = Incoming {
-                    bytes: payload.clone(),
-                    content: *content,
-                    attributes: attributes.clone(),
-                };
+            Ask::Put { mode, payload, content, attributes } => {
+                let incoming = Incoming { bytes: payload.clone(), content: *content, attributes: attributes.clone() };
                 self.put(address, mode, incoming, moment).map(Reply::Put)
             }
             Ask::Get(options) => self.read(&address.path, options),
@@ -125,13 +115,7 @@ impl Objects {
         }
     }
 
-    fn put(
-        &mut self,
-        address: &Address,
-        mode: &PutMode,
-        incoming: Incoming,
-        moment: Moment,
-    ) -> Result<PutResult, Error> {
+    fn put(&mut self, address: &Address, mode: &PutMode, incoming: Incoming, moment: Moment) -> Result<PutResult, Error> {
         let path = &address.path;
         match (mode, self.map.get(path)) {
             (PutMode::Create, Some(_)) => return Err(already_exists(path)),
@@ -143,24 +127,12 @@ impl Objects {
 
     /// Puts content under a name without further conditions and returns its generation.
     fn store(&mut self, address: &Address, path: Arc<str>, incoming: Incoming, moment: Moment) -> u64 {
-        let Incoming {
-            bytes,
-            content,
-            attributes,
-        } = incoming;
+        let Incoming { bytes, content, attributes } = incoming;
         self.generations += 1;
         let generation = self.generations;
-        let object = Object {
-            bytes: bytes.clone(),
-            content,
-            attributes,
-            modified: moment.calendar,
-            generation,
-        };
+        let object = Object { bytes: bytes.clone(), content, attributes, modified: moment.calendar, generation };
         let former = self.map.insert(Arc::clone(&path), object);
-        let change = former.map_or(Change::Created, |former| Change::Replaced {
-            former: former.generation,
-        });
+        let change = former.map_or(Change::Created, |former| Change::Replaced { former: former.generation });
         let kept = (address.operation == Operation::Create).then(|| bytes.clone());
         self.history.append(Effect {
             number: 0,
@@ -189,9 +161,7 @@ impl Objects {
             process: address.process,
             operation: address.operation,
             path: Arc::clone(&address.path),
-            change: Change::Deleted {
-                former: former.generation,
-            },
+            change: Change::Deleted { former: former.generation },
             generation: former.generation,
             content: former.content,
             size: former.bytes.len() as u64,
@@ -202,11 +172,7 @@ impl Objects {
 
     fn copy(&mut self, address: &Address, to: &Path, mode: CopyMode, moment: Moment) -> Answer {
         let from = self.map.get(&address.path).ok_or_else(|| not_found(&address.path))?;
-        let incoming = Incoming {
-            bytes: from.bytes.clone(),
-            content: from.content,
-            attributes: from.attributes.clone(),
-        };
+        let incoming = Incoming { bytes: from.bytes.clone(), content: from.content, attributes: from.attributes.clone() };
         if mode == CopyMode::Create && self.map.contains_key(to.as_ref()) {
             return Err(already_exists(to.as_ref()));
         }
@@ -220,11 +186,7 @@ impl Objects {
             return Ok(put_result(generation));
         }
         let (bytes, attributes) = self.uploads.assemble(upload)?;
-        let incoming = Incoming {
-            content: Hash128::of(&bytes),
-            bytes,
-            attributes,
-        };
+        let incoming = Incoming { content: Hash128::of(&bytes), bytes, attributes };
         let generation = self.store(address, Arc::clone(&address.path), incoming, moment);
         self.uploads.finish(upload, generation);
         Ok(put_result(generation))
@@ -239,10 +201,9 @@ impl Objects {
         options.check_preconditions(&meta)?;
         let range = match &options.range {
             None => 0..meta.size,
-            Some(range) => range.as_range(meta.size).map_err(|source| Error::Generic {
-                store: STORE,
-                source: Box::new(source),
-            })?,
+            Some(range) => {
+                range.as_range(meta.size).map_err(|source| Error::Generic { store: STORE, source: Box::new(source) })?
+            }
         };
         let wanted = if options.head { 0..0 } else { range.clone() };
         let bounds = usize::try_from(wanted.start).expect("fits")..usize::try_from(wanted.end).expect("fits");
@@ -294,10 +255,7 @@ impl Objects {
     }
 
     fn next_under(&self, prefix: &str, from: &str) -> Option<(&Arc<str>, &Object)> {
-        self.map
-            .range::<str, _>((Bound::Included(from), Bound::Unbounded))
-            .next()
-            .filter(|(path, _)| path.starts_with(prefix))
+        self.map.range::<str, _>((Bound::Included(from), Bound::Unbounded)).next().filter(|(path, _)| path.starts_with(prefix))
     }
 }
 
@@ -307,11 +265,7 @@ pub(crate) fn past(path: &str) -> String {
 }
 
 fn put_result(generation: u64) -> PutResult {
-    PutResult {
-        e_tag: Some(e_tag(generation)),
-        version: Some(generation.to_string()),
-        extensions: Default::default(),
-    }
+    PutResult { e_tag: Some(e_tag(generation)), version: Some(generation.to_string()), extensions: Default::default() }
 }
 
 fn check_version(path: &str, wanted: &UpdateVersion, found: Option<&Object>) -> Result<(), Error> {
@@ -320,8 +274,5 @@ fn check_version(path: &str, wanted: &UpdateVersion, found: Option<&Object>) -> 
     if found.as_ref() == Some(wanted) {
         return Ok(());
     }
-    Err(Error::Precondition {
-        path: path.to_owned(),
-        source: format!("etag {wanted} was expected, found {found:?}").into(),
-    })
+    Err(Error::Precondition { path: path.to_owned(), source: format!("etag {wanted} was expected, found {found:?}").into() })
 }

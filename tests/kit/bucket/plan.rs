@@ -104,14 +104,7 @@ impl Plan {
 
     /// Draws one of the class's faults; says whether there was one.
     fn befall(&mut self, random: &mut StdRng, faults: &Faults, rates: &Rates, operation: Operation) -> bool {
-        let Rates {
-            dropped,
-            dropped_hanging,
-            answer_lost,
-            answer_lost_hanging,
-            late,
-            resent,
-        } = *rates;
+        let Rates { dropped, dropped_hanging, answer_lost, answer_lost_hanging, late, resent } = *rates;
         let mut left: f64 = random.random();
         let mut hit = |chance: f64| {
             left -= chance;
@@ -211,11 +204,7 @@ impl Plan {
 }
 
 fn latency(random: &mut StdRng, latency: &Latency) -> (Duration, Pace) {
-    let Latency {
-        usual,
-        tail,
-        tail_up_to,
-    } = latency;
+    let Latency { usual, tail, tail_up_to } = latency;
     if *tail > 0.0 && random.random_bool(*tail) {
         return (log_uniform(random, *usual.end(), *tail_up_to), Pace::Slow);
     }

@@ -97,33 +97,15 @@ pub(crate) enum Depth {
 /// The body of a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Ask {
-    Put {
-        mode: PutMode,
-        payload: Bytes,
-        content: Hash128,
-        attributes: Attributes,
-    },
+    Put { mode: PutMode, payload: Bytes, content: Hash128, attributes: Attributes },
     Get(Box<GetOptions>),
     Page(PageAsk),
     Delete,
-    Copy {
-        to: Path,
-        mode: CopyMode,
-    },
-    UploadStart {
-        attributes: Attributes,
-    },
-    UploadPart {
-        upload: u64,
-        index: usize,
-        payload: Bytes,
-    },
-    UploadComplete {
-        upload: u64,
-    },
-    UploadAbort {
-        upload: u64,
-    },
+    Copy { to: Path, mode: CopyMode },
+    UploadStart { attributes: Attributes },
+    UploadPart { upload: u64, index: usize, payload: Bytes },
+    UploadComplete { upload: u64 },
+    UploadAbort { upload: u64 },
 }
 
 /// One page of a walk: where it goes on, and what the walk saw before.
@@ -264,26 +246,17 @@ fn error_kind(error: &Error) -> &'static str {
 
 /// A failure that says nothing about the object: a time-out, a reset, a 5xx.
 pub(crate) fn transient(what: &'static str) -> Error {
-    Error::Generic {
-        store: STORE,
-        source: what.into(),
-    }
+    Error::Generic { store: STORE, source: what.into() }
 }
 
 /// The answer to a create whose name is taken, and to any 409.
 pub(crate) fn already_exists(path: &str) -> Error {
-    Error::AlreadyExists {
-        path: path.to_owned(),
-        source: "the name is taken".into(),
-    }
+    Error::AlreadyExists { path: path.to_owned(), source: "the name is taken".into() }
 }
 
 /// The answer about an object that is not there.
 pub(crate) fn not_found(path: &str) -> Error {
-    Error::NotFound {
-        path: path.to_owned(),
-        source: "no such object".into(),
-    }
+    Error::NotFound { path: path.to_owned(), source: "no such object".into() }
 }
 
 /// Who sent a request, and to what.

@@ -11,6 +11,7 @@
 //! Requests live here, not in the callers' futures. Instants are ordered by time, then by when they were planned,
 //! so one seed gives one order.
 
+mod account;
 mod control;
 
 use std::cmp::Reverse;
@@ -26,13 +27,12 @@ pub use control::Partition;
 
 use super::faults::{Counters, Fault, Faults};
 use super::objects::{Moment, Objects};
-use super::plan::{Ending, Landing, Lateness, Mangling, Pace, Plan, is_read, shuffle};
-use super::request::{
-    Address, Answer, Ask, Body, Operation, Process, Reply, RequestId, already_exists, record_answer, transient,
-};
+use super::plan::{Ending, Landing, Plan};
+use super::request::{Address, Answer, Ask, Operation, Process, Reply, RequestId, already_exists, record_answer, transient};
 use super::stage::{Holding, Rule};
 use crate::clock::Timeline;
 use crate::fingerprint::Fingerprint;
+use crate::history::Sent;
 use crate::runtime::RequestBudget;
 
 /// One incarnation of a process, as the server sees it.
@@ -159,12 +159,7 @@ impl Server {
         let id = RequestId(self.accepted);
         let (caller, answer) = oneshot::channel();
         let state = &mut self.links[link];
-        let address = Address {
-            id,
-            process: state.process,
-            operation: ask.operation(),
-            path: Arc::from(path),
-        };
+        let address = Address { id, process: state.process, operation: ask.operation(), path: Arc::from(path) };
         let plan = Plan::served(&mut state.random, &state.faults);
         self.requests.insert(
             id,
@@ -258,12 +253,7 @@ impl Server {
     fn plan_event(&mut self, at: Duration, request: RequestId, what: Instant) {
         self.planned += 1;
         let number = self.planned;
-        self.events.push(Reverse(Event {
-            at,
-            number,
-            request,
-            what,
-        }));
+        self.events.push(Reverse(Event { at, number, request, what }));
     }
 
     /// When the next instant is due.
@@ -275,7 +265,9 @@ impl Server {
     pub(crate) fn run_due(&mut self) {
         let now = self.timeline.elapsed();
         while self.next_due().is_some_and(|at| at <= now) {
-            let Some(Reverse(event)) = self.events.pop() else { return };
+            let Some(Reverse(event)) = self.events.pop() else {
+                return;
+            };
             let Some(mut request) = self.requests.remove(&event.request) else {
                 continue; // cut by a kill
             };
@@ -303,13 +295,8 @@ impl Server {
     }
 
     fn land(&mut self, request: &Pending, at: Duration) -> Answer {
-        let Pending {
-            address, ask, plan, ..
-        } = request;
-        let moment = Moment {
-            elapsed: at,
-            calendar: self.timeline.at(at),
-        };
+        let Pending { address, ask, plan, .. } = request;
+        let moment = Moment { elapsed: at, calendar: self.timeline.at(at) };
         let absent = self.objects.get(&address.path).is_none();
         match plan.landing {
             Landing::Conflict if absent && address.operation == Operation::Create => {
@@ -324,63 +311,6 @@ impl Server {
             }
             Landing::Real | Landing::Conflict => self.objects.apply(address, ask, plan.page_size, moment),
         }
-    }
-
-    /// Counts what an effect proves. `changed` is the mark in the history before it, if it changed anything.
-    fn count_effect(&mut self, request: &Pending, copy: usize, result: &Answer, changed: Option<u64>) {
-        let Pending { address, plan, .. } = request;
-        if copy > 0 {
-            self.counters.count(Fault::Resent);
-        }
-        let met_own = address.operation == Operation::Create && request.landed > 0 && result.is_err();
-        if met_own {
-            self.counters.count(Fault::MetOwnObject);
-        }
-        if changed.is_some() {
-            if plan.late == Lateness::Late {
-                self.counters.count(Fault::LateLanding);
-                if address.operation == Operation::Create && self.objects.history.was_deleted(&address.path) {
-                    self.counters.count(Fault::LateLandingOnDeletedName);
-                }
-            }
-            if self.links[request.link].gate == Gate::Killed {
-                self.counters.count(Fault::LandedAfterKill);
-            }
-        }
-        if let Some(first_seen) = first_seen(&request.ask) {
-            let since = self.objects.history.since(usize::try_from(first_seen).expect("fits"));
-            if since.iter().any(|effect| effect.path.starts_with(&*address.path)) {
-                self.counters.count(Fault::ListMovedBetweenPages);
-            }
-        }
-    }
-
-    /// Damages a good answer as planned.
-    fn mangle(&mut self, mut result: Answer, request: &Pending) -> Answer {
-        let Plan { mangling, chooser, .. } = request.plan;
-        let fault = match (&mut result, mangling) {
-            (Ok(Reply::Page(page)), Mangling::ShufflePage) if page.objects.len() > 1 => {
-                shuffle(page, chooser);
-                Fault::ShuffledPage
-            }
-            (Ok(Reply::Read(read)), Mangling::BreakBody) => {
-                read.body = Body::BreaksHalfway;
-                Fault::BrokenBody
-            }
-            (Ok(Reply::Read(read)), Mangling::TruncateBody) if !read.bytes.is_empty() => {
-                read.bytes.truncate(at(chooser, read.bytes.len()));
-                Fault::TruncatedBody
-            }
-            (Ok(Reply::Read(read)), Mangling::FlipByte) if !read.bytes.is_empty() => {
-                let mut bytes = read.bytes.to_vec();
-                bytes[at(chooser, read.bytes.len())] ^= 1 << (chooser >> 61);
-                read.bytes = bytes.into();
-                Fault::FlippedByte
-            }
-            (Ok(_) | Err(_), _) => return result,
-        };
-        self.counters.count(fault);
-        result
     }
 
     fn answer(&mut self, request: &mut Pending, at: Duration) {
@@ -414,37 +344,20 @@ impl Server {
         caller.send(answer).ok();
     }
 
-    fn count_answer(&mut self, request: &Pending) {
-        let Pending { address, plan, .. } = request;
-        if plan.pace == Pace::Slow && plan.ending == Ending::Answered {
-            self.counters.count(Fault::SlowAnswer);
-        }
-        if plan.ending == Ending::Answered {
-            return;
-        }
-        if is_read(address.operation) {
-            self.counters.count(Fault::ReadError);
-            if first_seen(&request.ask).is_some() {
-                self.counters.count(Fault::ListBrokeMidway);
-            }
-        }
-        let Some(fault) = plan.fault else { return };
-        let lost = matches!(fault, Fault::AnswerLost | Fault::AnswerLostHanging);
-        if !lost || request.landed > 0 {
-            self.counters.count(fault);
-        }
-        if lost && request.landed > 0 && address.operation == Operation::Delete {
-            self.counters.count(Fault::DeleteDoneAnsweredFailed);
-        }
-    }
-
     fn record_accepted(&mut self, request: &Pending, now: Duration) {
-        let Address {
-            id,
-            process,
-            operation,
-            path,
-        } = &request.address;
+        if let Ask::Put { payload, content, .. } = &request.ask {
+            let create = request.address.operation == Operation::Create;
+            self.objects.history.append_sent(Sent {
+                request: request.address.id,
+                process: request.address.process,
+                operation: request.address.operation,
+                path: Arc::clone(&request.address.path),
+                content: *content,
+                bytes: create.then(|| payload.clone()),
+                at: now,
+            });
+        }
+        let Address { id, process, operation, path } = &request.address;
         self.fingerprint
             .number(1)
             .number(id.0)
@@ -453,21 +366,6 @@ impl Server {
             .number(micros(now))
             .text(path);
         request.ask.record(&mut self.fingerprint);
-    }
-}
-
-/// A number below `length` that `chooser` decides.
-fn at(chooser: u64, length: usize) -> usize {
-    usize::try_from(chooser % length as u64).expect("below a usize")
-}
-
-/// What a page of a list other than the first says of the walk's beginning.
-fn first_seen(ask: &Ask) -> Option<u64> {
-    match ask {
-        Ask::Page(page) => page.first_seen,
-        Ask::Put { .. } | Ask::Get(_) | Ask::Delete | Ask::Copy { .. } => None,
-        Ask::UploadStart { .. } | Ask::UploadPart { .. } => None,
-        Ask::UploadComplete { .. } | Ask::UploadAbort { .. } => None,
     }
 }
 

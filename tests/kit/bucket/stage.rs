@@ -43,20 +43,12 @@ impl Match {
     /// The `n`-th request that matches, from 1, counted from the moment of staging.
     pub fn nth(n: u64) -> Self {
         assert!(n > 0, "occurrences count from 1");
-        Self {
-            process: None,
-            operation: None,
-            path: Arc::new(|_| true),
-            occurrence: Occurrence::Nth(n),
-        }
+        Self { process: None, operation: None, path: Arc::new(|_| true), occurrence: Occurrence::Nth(n) }
     }
 
     /// Every request that matches.
     pub fn every() -> Self {
-        Self {
-            occurrence: Occurrence::Every,
-            ..Self::first()
-        }
+        Self { occurrence: Occurrence::Every, ..Self::first() }
     }
 
     /// Only this process's.
@@ -140,14 +132,7 @@ enum Gate {
 
 impl Rule {
     pub(crate) fn new(matcher: Match, action: Action) -> Self {
-        Self {
-            matcher,
-            action,
-            gate: Gate::Shut,
-            seen: 0,
-            hits: 0,
-            held: Vec::new(),
-        }
+        Self { matcher, action, gate: Gate::Shut, seen: 0, hits: 0, held: Vec::new() }
     }
 
     /// The action, if this rule is about this request.

@@ -64,6 +64,7 @@ fn a_late_landing_lands_after_the_kill_of_its_sender() {
         let store = bucket.link(A);
         assert!(matches!(create(&store, "x", "late").await, Err(Error::Generic { .. })));
         bucket.kill(A);
+        assert_eq!(bucket.history(|history| (history.sent().len(), history.effects().len())), (1, 0));
         let other = bucket.link(B);
         assert!(matches!(read(&other, "x").await, Err(Error::NotFound { .. })));
         bucket.settle().await;
@@ -193,10 +194,7 @@ fn a_held_request_takes_effect_at_its_release_and_overtaken() {
 #[test]
 fn a_list_walk_is_not_a_snapshot() {
     calm(|_, bucket| async move {
-        bucket.set_all_faults(Faults {
-            page_size: 2..=2,
-            ..Faults::none()
-        });
+        bucket.set_all_faults(Faults { page_size: 2..=2, ..Faults::none() });
         let store = bucket.link(A);
         for path in ["l/1", "l/2", "l/3", "l/4", "l0"] {
             create(&store, path, "").await.unwrap();
@@ -216,10 +214,7 @@ fn a_list_walk_is_not_a_snapshot() {
 #[test]
 fn a_list_that_fails_midway_yields_its_first_pages_then_the_error_then_ends() {
     calm(|_, bucket| async move {
-        bucket.set_all_faults(Faults {
-            page_size: 2..=2,
-            ..Faults::none()
-        });
+        bucket.set_all_faults(Faults { page_size: 2..=2, ..Faults::none() });
         let store = bucket.link(A);
         for path in ["l/1", "l/2", "l/3"] {
             create(&store, path, "").await.unwrap();
@@ -234,10 +229,7 @@ fn a_list_that_fails_midway_yields_its_first_pages_then_the_error_then_ends() {
 #[test]
 fn lists_have_offsets_and_folders_across_pages() {
     calm(|_, bucket| async move {
-        bucket.set_all_faults(Faults {
-            page_size: 1..=2,
-            ..Faults::none()
-        });
+        bucket.set_all_faults(Faults { page_size: 1..=2, ..Faults::none() });
         let store = bucket.link(A);
         for path in ["p/a/1", "p/a/2", "p/a0", "p/b", "p/c/1", "p/c/d/2", "q"] {
             create(&store, path, "").await.unwrap();
@@ -260,16 +252,9 @@ fn gets_know_ranges_conditions_attributes_and_generations() {
         let path = Path::from("x");
         let mut attributes = Attributes::new();
         attributes.insert(Attribute::Metadata("put-id".into()), "7".into());
-        let options = PutOptions {
-            attributes: attributes.clone(),
-            ..PutMode::Create.into()
-        };
+        let options = PutOptions { attributes: attributes.clone(), ..PutMode::Create.into() };
         let first = store.put_opts(&path, "0123456789".into(), options).await.unwrap();
-        for (range, wanted) in [
-            (GetRange::Bounded(2..4), "23"),
-            (GetRange::Offset(7), "789"),
-            (GetRange::Suffix(2), "89"),
-        ] {
+        for (range, wanted) in [(GetRange::Bounded(2..4), "23"), (GetRange::Offset(7), "789"), (GetRange::Suffix(2), "89")] {
             let got = store.get_opts(&path, GetOptions::new().with_range(Some(range))).await.unwrap();
             assert_eq!(got.attributes, attributes);
             assert_eq!(got.bytes().await.unwrap(), wanted);
@@ -314,10 +299,7 @@ fn a_multipart_object_appears_whole_at_its_completion() {
 
 #[test]
 fn a_world_that_asks_too_much_fails_with_its_seed() {
-    let limits = Limits {
-        requests: 100,
-        ..Limits::default()
-    };
+    let limits = Limits { requests: 100, ..Limits::default() };
     let outcome = run_world(3, limits, |world| async move {
         let bucket = SimulatedBucket::start(&world, Faults::none());
         let store = bucket.link(A);

@@ -9,13 +9,8 @@ use super::request::transient;
 
 #[derive(Debug)]
 enum Upload {
-    Open {
-        attributes: Attributes,
-        parts: BTreeMap<usize, Bytes>,
-    },
-    Completed {
-        generation: u64,
-    },
+    Open { attributes: Attributes, parts: BTreeMap<usize, Bytes> },
+    Completed { generation: u64 },
 }
 
 #[derive(Debug, Default)]

@@ -76,14 +76,7 @@ pub(super) struct Script {
 impl Script {
     pub(super) fn add(&mut self, nth: u64, test: Test, fate: Fate) -> usize {
         assert!(nth > 0, "occurrences count from 1");
-        self.rules.push(Rule {
-            test,
-            nth,
-            seen: 0,
-            fate,
-            reached: false,
-            released: false,
-        });
+        self.rules.push(Rule { test, nth, seen: 0, fate, reached: false, released: false });
         self.rules.len() - 1
     }
 

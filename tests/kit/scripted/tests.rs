@@ -27,7 +27,7 @@ async fn each_method(store: &dyn ObjectStore) -> Vec<(Operation, bool)> {
         (Operation::Overwrite, store.put(&a, "1".into()).await.is_ok()),
         (Operation::Get, store.get(&a).await.is_ok()),
         (Operation::Head, store.get_opts(&a, GetOptions::new().with_head(true)).await.is_ok()),
-        (Operation::Get, store.get_ranges(&a, &[0..1]).await.is_ok()),
+        (Operation::Get, store.get_ranges(&a, &[0..1, 0..1]).await.is_ok()),
     ];
     let copied = store.copy_opts(&a, &b, CopyOptions::new().with_mode(CopyMode::Create)).await;
     done.push((Operation::Copy, copied.is_ok()));

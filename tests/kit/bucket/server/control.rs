@@ -100,13 +100,14 @@ impl Server {
 
     /// The process stops: nothing it sends is accepted and no answer reaches it until it is resumed.
     pub(crate) fn pause(&mut self, process: Process) {
-        if let Some(link) = self.living.get(&process) {
-            self.links[*link].gate = Gate::Paused;
-        }
+        let link = self.link(process);
+        self.links[link].gate = Gate::Paused;
     }
 
     pub(crate) fn resume(&mut self, process: Process) {
-        let Some(link) = self.living.get(&process) else { return };
+        let Some(link) = self.living.get(&process) else {
+            return;
+        };
         let state = &mut self.links[*link];
         if state.gate != Gate::Paused {
             return;
@@ -156,8 +157,14 @@ impl Server {
             };
             match self.rules[rule].action() {
                 Action::HoldAnswer => self.release_answer(&request, now),
-                Action::Hold | Action::FailBefore | Action::LoseAnswer | Action::HangBefore | Action::HangAfter
-                | Action::LandAfter(_) | Action::SpuriousExists | Action::Resend(_) => {
+                Action::Hold
+                | Action::FailBefore
+                | Action::LoseAnswer
+                | Action::HangBefore
+                | Action::HangAfter
+                | Action::LandAfter(_)
+                | Action::SpuriousExists
+                | Action::Resend(_) => {
                     self.plan_effects(&request, now);
                     self.plan_answer(&request, now);
                 }
