@@ -1,1 +1,16 @@
-//! The kit.
+//! The test kit: the simulated bucket with its history, clocks and runtime, and the scripted bucket.
+//!
+//! A failed expectation here is a failed test, so the kit panics where the library returns errors.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "test code: a broken expectation must stop the test that met it"
+)]
+
+pub mod bucket;
+pub mod clock;
+pub mod fingerprint;
+pub mod history;
+pub mod runtime;
+pub mod scripted;

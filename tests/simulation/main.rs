@@ -1,1 +1,4 @@
-//! Tests.
+//! Worlds over the simulated bucket: determinism, faults that land, and a real SlateDB.
+
+mod bucket;
+mod slatedb;
