@@ -50,6 +50,14 @@ pub(crate) enum AfterUnknown {
     OutcomeFirst,
 }
 
+/// At which sequence a commit is offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum OfferAt {
+    /// A number is minted past the next one.
+    FurtherAhead,
+    HeadPlusOne,
+}
+
 /// What follows a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum AfterLoss {
@@ -164,6 +172,7 @@ pub(crate) struct Design {
     pub(crate) absent: AbsentRule,
     pub(crate) exists: ExistsRule,
     pub(crate) own_object: OwnObject,
+    pub(crate) offer_at: OfferAt,
     pub(crate) after_unknown: AfterUnknown,
     pub(crate) after_loss: AfterLoss,
     pub(crate) outcome: OutcomeOrder,
@@ -188,6 +197,7 @@ impl Design {
             absent: AbsentRule::LedgerNamesUs,
             exists: ExistsRule::ReadTheSlot,
             own_object: OwnObject::Recognised,
+            offer_at: OfferAt::HeadPlusOne,
             after_unknown: AfterUnknown::OutcomeFirst,
             after_loss: AfterLoss::PreparedAgain,
             outcome: OutcomeOrder::SlotThenLedger,

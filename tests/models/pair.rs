@@ -33,7 +33,7 @@ impl Pair {
         assert_ne!(self.naive, self.safe, "{}: a pair has two versions", self.name);
         must_be_caught(self.name, &Log { design: self.naive, bounds: self.bounds }, self.caught);
         must_hold_once(self.name, Log { design: self.safe, bounds: self.bounds });
-        let naive = run(&Log { design: self.naive, bounds: self.schedules }, Seeds::from_environment());
+        let naive = run(&Log { design: self.naive, bounds: self.schedules }, Seeds::of(self.name));
         println!("{}: naive caught on {} of {} schedules", self.name, naive.caught, naive.seeds);
         must_hold_on_schedules(self.name, &Log { design: self.safe, bounds: self.schedules });
     }
@@ -79,7 +79,7 @@ pub(crate) fn must_hold_once(name: &str, log: Log) {
 
 /// Run the safe version on seeded schedules.
 pub(crate) fn must_hold_on_schedules<M: Model + Debug>(name: &str, model: &M) {
-    let ran = run(model, Seeds::from_environment());
+    let ran = run(model, Seeds::of(name));
     if let Some(failure) = ran.first {
         let thread = std::thread::current();
         panic!(

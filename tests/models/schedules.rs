@@ -18,12 +18,16 @@ pub(crate) struct Seeds {
 }
 
 impl Seeds {
-    /// As the environment says; `MODEL_SEED` replays one.
-    pub(crate) fn from_environment() -> Self {
+    /// Each name has seeds of its own; the environment says how many, and `MODEL_SEED` replays one.
+    pub(crate) fn of(name: &str) -> Self {
         let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+        let own = name.bytes().fold(7_u64, |sum, byte| (sum * 31 + u64::from(byte)) % 1_000_003);
         match number("MODEL_SEED") {
             Some(seed) => Self { first: seed, count: 1 },
-            None => Self { first: 1, count: number("MODEL_SCHEDULES").unwrap_or(SCHEDULES) },
+            None => Self {
+                first: own * 1_000_000,
+                count: number("MODEL_SCHEDULES").unwrap_or(SCHEDULES),
+            },
         }
     }
 }

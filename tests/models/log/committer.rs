@@ -6,7 +6,7 @@ use super::verdict::{Offer, Verdict};
 use super::world::{Batch, Fence, Id, Offered, Phase, Prepared, Sequence, WhenAsked, World};
 use super::{Actor, Log, Moves, Step};
 use crate::design::{
-    AbsentRule, AfterUnknown, ExistsRule, FillerCheck, HolderCheck, LossRule, OutcomeOrder, OwnObject,
+    AbsentRule, AfterUnknown, ExistsRule, FillerCheck, HolderCheck, LossRule, OfferAt, OutcomeOrder, OwnObject,
     WinCheck,
 };
 use crate::explore::Next;
@@ -67,7 +67,10 @@ impl Log {
 
     fn ready(&self, world: &World, who: usize, moves: &mut Moves<'_>) {
         let committer = world.committers[who];
-        let at = committer.head.after(1);
+        let at = match self.design.offer_at {
+            OfferAt::HeadPlusOne => committer.head.after(1),
+            OfferAt::FurtherAhead => committer.head.after(2),
+        };
         if at.0 <= self.bounds.sequences {
             let checks = self.design.win_check == WinCheck::BeforePut
                 || self.holder(who) == HolderCheck::FenceBeforePut;
@@ -78,7 +81,8 @@ impl Log {
                 moves.step("sends its put at", at.0, sent(world, offer));
             }
             let batch = Batch::unread(self.bounds.batch);
-            moves.step("starts to read the slots from", at.0, enter(world, who, Phase::Tail { batch }));
+            let first = committer.head.0 + 1;
+            moves.step("starts to read the slots from", first, enter(world, who, Phase::Tail { batch }));
         }
         if committer.head < world.floor {
             moves.step("loads the store at", world.floor.0, reloaded(world, who));
