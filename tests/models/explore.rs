@@ -24,6 +24,9 @@ pub(crate) trait Model {
         None
     }
 
+    /// Who takes a step, as a small number: schedules put one to sleep now and then.
+    fn actor(&self, step: &Self::Step) -> usize;
+
     /// The state in one short line, for traces.
     fn show(&self, state: &Self::State) -> String;
 }

@@ -147,6 +147,17 @@ impl Model for Log {
         }
     }
 
+    fn actor(&self, step: &Step) -> usize {
+        match step.actor {
+            Actor::Other => 0,
+            Actor::Holder => 1,
+            Actor::Bucket => 2,
+            Actor::Reader => 3,
+            Actor::Committer(who) => 4 + who,
+            Actor::Collector(who) => 8 + who,
+        }
+    }
+
     fn show(&self, world: &World) -> String {
         world.show(self.bounds.sequences)
     }

@@ -1,9 +1,8 @@
 //! What an offer may conclude: won, lost and behind, each only after a ledger read that follows the slot's.
 
 use crate::design::{AbsentRule, Design, ExistsRule, LossRule, OwnObject, WinCheck};
-use crate::log::{Bounds, Closing, Collecting, FloorMoves, Verdicts, Zombies};
+use crate::log::{Bounds, Closing, Collecting, FloorMoves, Log, Verdicts, Zombies};
 use crate::pair::{Pair, must_be_caught, must_hold_once};
-use crate::log::Log;
 use crate::violation::Violation;
 
 const SAFE: Design = Design::safe();
@@ -46,9 +45,9 @@ fn lost_is_said_only_after_a_later_ledger_read() {
 }
 
 #[test]
-fn a_ledger_read_before_the_slot_makes_no_loss() {
+fn a_ledger_read_before_the_slot_decides_nothing() {
     let naive = Design { loss: LossRule::LedgerThenSlot, ..SAFE };
-    Pair::new("ledger, then slot: lost", naive, Violation::FalseLoss).check();
+    Pair::new("ledger, then slot", naive, Violation::FalseWin).check();
 }
 
 /// Real late puts of two committers, a real collector, no filler: no reduction that could invent a trace.

@@ -1,7 +1,7 @@
 //! The protocol at bounds of its own: more committers, real collectors, and that a process alone gets its answer.
 
 use crate::design::Design;
-use crate::log::{Again, Bounds, Closing, FloorMoves, Log, OtherCommitter, Reading, Resolution};
+use crate::log::{Again, Bounds, Closing, FloorMoves, Log, Reading, Resolution, Zombies};
 use crate::pair::{must_hold_on_schedules, must_hold_once};
 
 const SAFE: Design = Design::safe();
@@ -19,7 +19,7 @@ fn a_committer_alone_reaches_a_verdict_from_every_state() {
 
 #[test]
 fn two_committers_agree_on_one_page() {
-    let bounds = Bounds { sequences: 2, committers: 2, floor: FloorMoves::BySlot, ..Bounds::small() };
+    let bounds = Bounds { sequences: 2, committers: 2, batch: 1, floor: FloorMoves::BySlot, ..Bounds::small() };
     holds("two committers, one page", bounds);
 }
 
@@ -27,8 +27,8 @@ fn two_committers_agree_on_one_page() {
 fn two_committers_agree_on_two_pages() {
     let bounds = Bounds {
         committers: 2,
-        batch: 1,
-        other: OtherCommitter::Absent,
+        batch: 0,
+        zombies: Zombies::SentOnly,
         again: Again::Stops,
         closing: Closing::No,
         ..Bounds::small()

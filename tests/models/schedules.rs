@@ -1,4 +1,5 @@
-//! Seeded random schedules, for bounds too large to exhaust.
+//! Seeded random schedules, for bounds too large to exhaust. The protocol's hard cases all have somebody who
+//! sleeps while the others go on, so now and then a schedule puts one to sleep.
 
 use crate::explore::{Model, line};
 use crate::violation::Violation;
@@ -9,6 +10,12 @@ pub(crate) const SCHEDULES: u64 = 20_000;
 /// Steps a schedule takes at most. The deepest trace known of a naive version has 19 steps without any reduction;
 /// four times that leaves room for the detours of chance.
 const LONGEST: usize = 80;
+
+/// One step in so many puts somebody to sleep: often enough for two or three sleeps a schedule.
+const SLEEP_ONE_IN: usize = 8;
+
+/// Steps a sleep lasts at most: enough for others to fill, cover and retire a page.
+const LONGEST_SLEEP: usize = 16;
 
 /// The seeds to run.
 #[derive(Clone, Copy)]
@@ -32,18 +39,10 @@ impl Seeds {
     }
 }
 
-/// What the schedules of one model found.
-pub(crate) struct Ran {
-    pub(crate) seeds: u64,
-    pub(crate) caught: u64,
-    pub(crate) first: Option<Failure>,
-}
-
-/// The first schedule that was caught.
-pub(crate) struct Failure {
-    pub(crate) seed: u64,
-    pub(crate) violation: Violation,
-    pub(crate) trace: Vec<String>,
+/// How the schedules of one model ended: all of them, or the first that was caught.
+pub(crate) enum Ran {
+    Held { schedules: u64 },
+    Caught { after: u64, seed: u64, violation: Violation, trace: Vec<String> },
 }
 
 /// SplitMix64: any seed will do, and a seed fixes everything.
@@ -59,27 +58,25 @@ impl Chance {
     }
 }
 
-/// Run one schedule a seed.
+/// Run one schedule a seed, until one is caught.
 pub(crate) fn run<M: Model>(model: &M, seeds: Seeds) -> Ran {
-    let mut ran = Ran { seeds: seeds.count, caught: 0, first: None };
-    for seed in seeds.first..seeds.first + seeds.count {
+    for after in 0..seeds.count {
+        let seed = seeds.first + after;
         if let Some(violation) = schedule(model, seed, &mut |_, _| ()) {
-            ran.caught += 1;
-            if ran.first.is_none() {
-                ran.first = Some(replay(model, seed, violation));
-            }
+            return Ran::Caught { after, seed, violation, trace: replay(model, seed, violation) };
         }
     }
-    ran
+    Ran::Held { schedules: seeds.count }
 }
 
-fn replay<M: Model>(model: &M, seed: u64, violation: Violation) -> Failure {
+/// The same seed again, now with its steps told: it must end the same way.
+fn replay<M: Model>(model: &M, seed: u64, violation: Violation) -> Vec<String> {
     let mut trace = Vec::new();
     let again = schedule(model, seed, &mut |step, state| {
         trace.push(line(&step.to_string(), &state.map_or(String::new(), |state| model.show(state))));
     });
     assert_eq!(again, Some(violation), "seed {seed} must replay exactly");
-    Failure { seed, violation, trace }
+    trace
 }
 
 fn schedule<M: Model>(
@@ -90,13 +87,25 @@ fn schedule<M: Model>(
     let mut chance = Chance(seed);
     let mut state = model.initial();
     let mut steps = Vec::new();
+    let mut asleep = Asleep { actor: usize::MAX, left: 0 };
     for _ in 0..LONGEST {
         steps.clear();
         model.steps(&state, &mut steps);
-        if steps.is_empty() {
-            return None;
+        let awake = |step: &M::Step| asleep.left == 0 || model.actor(step) != asleep.actor;
+        let choices = steps.iter().filter(|(step, _)| awake(step)).count();
+        let (step, next) = if choices == 0 {
+            if steps.is_empty() {
+                return None;
+            }
+            &steps[chance.below(steps.len())]
+        } else {
+            let choice = chance.below(choices);
+            steps.iter().filter(|(step, _)| awake(step)).nth(choice).expect("as many as were counted")
+        };
+        asleep.left = asleep.left.saturating_sub(1);
+        if chance.below(SLEEP_ONE_IN) == 0 {
+            asleep = Asleep { actor: model.actor(step), left: chance.below(LONGEST_SLEEP) };
         }
-        let (step, next) = &steps[chance.below(steps.len())];
         watch(step, next.as_ref().ok());
         match next {
             Err(violation) => return Some(*violation),
@@ -107,4 +116,10 @@ fn schedule<M: Model>(
         }
     }
     None
+}
+
+/// Who sleeps, and for how many more steps.
+struct Asleep {
+    actor: usize,
+    left: usize,
 }

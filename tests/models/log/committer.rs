@@ -210,8 +210,7 @@ impl Log {
 
     fn judge_offer(&self, world: &World, offer: Offer, batch: Batch, moves: &mut Moves<'_>) {
         let Offer { who, at, what } = offer;
-        let hole_unread = batch.direct != 0 && batch.seen.contains(&Id::UNREAD);
-        if !hole_unread {
+        if !batch.awaits_direct_read() {
             moves.step("reads the ledger, after slot", at.0, self.judged(world, offer, batch));
         }
         if what == Offered::Transaction && self.is_anothers(offer, batch.seen[0]) {

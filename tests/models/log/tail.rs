@@ -31,6 +31,12 @@ impl Batch {
             && self.seen[run..].iter().any(|id| id.is_there())
     }
 
+    /// Whether a slot is to be read again because one above it was there.
+    pub(super) fn awaits_direct_read(&self) -> bool {
+        let again = |index: usize| self.direct & (1 << index) != 0;
+        (0..BATCH).any(|index| again(index) && self.seen[index] == Id::UNREAD)
+    }
+
     /// The first slot that the one above does not name as its parent: that one names the genuine one.
     fn break_at(&self, world: &World, head: Sequence) -> Option<Sequence> {
         (1..self.run())
@@ -69,8 +75,7 @@ impl Log {
         if self.design.batch == BatchCheck::Before && batch.checks == 0 {
             return Some(self.go_on(world, first, batch));
         }
-        let hole_unread = batch.direct != 0 && batch.seen[batch.run().min(BATCH - 1)] == Id::UNREAD;
-        if batch.seen[0] == Id::UNREAD || hole_unread {
+        if batch.seen[0] == Id::UNREAD || batch.awaits_direct_read() {
             return None;
         }
         if self.design.end == EndRule::AbsentSlot && batch.seen[0] == Id::ABSENT && !batch.has_hole() {
