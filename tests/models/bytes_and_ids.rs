@@ -170,12 +170,7 @@ impl Model for Offers {
     type Step = Step;
 
     fn initial(&self) -> World {
-        World {
-            slots: [None; SEQUENCES],
-            genuine: [None; SEQUENCES],
-            ledger: None,
-            phases: [Phase::Fresh; ATTEMPTS],
-        }
+        World { slots: [None; SEQUENCES], genuine: [None; SEQUENCES], ledger: None, phases: [Phase::Fresh; ATTEMPTS] }
     }
 
     fn steps(&self, world: &World, out: &mut Vec<(Step, Next<World>)>) {

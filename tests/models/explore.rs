@@ -34,10 +34,20 @@ pub(crate) trait Model {
 /// How a search ended.
 pub(crate) enum Explored {
     /// Every reachable state was seen, and none violates anything.
-    Held { states: usize, depth: usize },
-    Caught { violation: Violation, states: usize, depth: usize, trace: Vec<String> },
+    Held {
+        states: usize,
+        depth: usize,
+    },
+    Caught {
+        violation: Violation,
+        states: usize,
+        depth: usize,
+        trace: Vec<String>,
+    },
     /// The search stopped at [`MOST_STATES`]; nothing was found until there.
-    Limit { states: usize },
+    Limit {
+        states: usize,
+    },
 }
 
 /// About 2 GB of states: above it a model does not fit a shared build machine. Bounds are chosen well below.
@@ -48,38 +58,56 @@ const FIRST_TABLE: usize = 1 << 17;
 
 const NOBODY: u32 = u32::MAX;
 
-/// A fast hash for the table of states; membership is decided by comparing whole states.
+/// A fast hash for the table of states: bytes are gathered into words. Membership is decided by comparing whole states.
 #[derive(Default)]
-struct Mixer(u64);
+struct Mixer {
+    mixed: u64,
+    word: u64,
+    bytes: u32,
+}
+
+impl Mixer {
+    fn mix(&mut self) {
+        let mixed = (self.mixed.rotate_left(5) ^ self.word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        *self = Self { mixed: mixed ^ (mixed >> 32), word: 0, bytes: 0 };
+    }
+}
 
 impl Hasher for Mixer {
     fn finish(&self) -> u64 {
-        self.0 ^ (self.0 >> 29)
+        let mut last = Self { ..*self };
+        last.mix();
+        last.mixed
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0_u8; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.write_u64(u64::from_le_bytes(word));
+        for byte in bytes {
+            self.write_u8(*byte);
         }
     }
 
     fn write_u8(&mut self, byte: u8) {
-        self.write_u64(u64::from(byte));
+        self.word = (self.word << 8) | u64::from(byte);
+        self.bytes += 1;
+        if self.bytes == 8 {
+            self.mix();
+        }
     }
 
     fn write_u64(&mut self, word: u64) {
-        let mixed = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        self.0 = mixed ^ (mixed >> 32);
+        self.mix();
+        self.word = word;
+        self.mix();
     }
 
     fn write_usize(&mut self, word: usize) {
-        self.write_u64(word as u64);
+        // A length or a small index: its low byte tells it apart.
+        self.write_u8((word & 0xFF) as u8);
     }
 
     fn write_isize(&mut self, word: isize) {
-        self.write_u64(word.cast_unsigned() as u64);
+        // Which case of an enum.
+        self.write_u8((word & 0xFF) as u8);
     }
 }
 
@@ -179,13 +207,7 @@ pub(crate) fn explore<M: Model>(model: &M) -> Explored {
     Explored::Held { states: seen.states.len(), depth }
 }
 
-fn caught<M: Model>(
-    model: &M,
-    seen: &Seen<M::State>,
-    last: u32,
-    step: Option<M::Step>,
-    violation: Violation,
-) -> Explored {
+fn caught<M: Model>(model: &M, seen: &Seen<M::State>, last: u32, step: Option<M::Step>, violation: Violation) -> Explored {
     let path = seen.path(last);
     let mut trace = Vec::new();
     for pair in path.windows(2) {

@@ -13,14 +13,12 @@ fn hold(name: &'static str, naive: Design) -> Pair {
 
 #[test]
 fn believing_oneself_unfenced_is_no_win_check() {
-    hold("holder believes itself unfenced", Design { holder: HolderCheck::BelievesUnfenced, ..SAFE })
-        .check();
+    hold("holder believes itself unfenced", Design { holder: HolderCheck::BelievesUnfenced, ..SAFE }).check();
 }
 
 #[test]
 fn a_look_at_the_fence_before_the_put_is_no_win_check() {
-    hold("holder looks before the put", Design { holder: HolderCheck::FenceBeforePut, ..SAFE })
-        .check();
+    hold("holder looks before the put", Design { holder: HolderCheck::FenceBeforePut, ..SAFE }).check();
 }
 
 #[test]
@@ -31,12 +29,6 @@ fn a_holder_nobody_can_fence_needs_no_check() {
 
 #[test]
 fn a_look_at_the_fence_after_the_put_serves_beside_another_committer() {
-    let bounds = Bounds {
-        sequences: 2,
-        committers: 2,
-        floor: FloorMoves::BySlot,
-        closing: Closing::No,
-        ..Bounds::small()
-    };
+    let bounds = Bounds { sequences: 2, committers: 2, floor: FloorMoves::BySlot, closing: Closing::No, ..Bounds::small() };
     must_hold_once("holder looks after the put, two committers", Log { design: SAFE, bounds });
 }

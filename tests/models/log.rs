@@ -20,10 +20,7 @@ mod world;
 
 use std::fmt;
 
-pub(crate) use bounds::{
-    Again, Bounds, Closing, Collecting, FloorMoves, OtherCommitter, Reading, Resolution, Verdicts,
-    Zombies,
-};
+pub(crate) use bounds::{Again, Bounds, Closing, Collecting, FloorMoves, Reading, Resolution, Verdicts, Zombies};
 use world::World;
 
 use crate::design::Design;

@@ -4,12 +4,7 @@
 //! library: the models are the protocol's rules as pure state machines, explored by `explore` and `schedules`.
 //! `MODEL_SCHEDULES=<n>` sets the seeded schedules of a pair, `MODEL_SEED=<seed>` replays a single one.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod design;
 mod explore;

@@ -27,8 +27,7 @@ fn a_neighbour_that_still_exists_vouches_for_nothing() {
 
 #[test]
 fn another_id_and_an_absent_slot_both_need_the_ledger_to_name_us() {
-    let naive =
-        Design { loss: LossRule::SlotAlone, absent: AbsentRule::LedgerThereIsBehind, ..SAFE };
+    let naive = Design { loss: LossRule::SlotAlone, absent: AbsentRule::LedgerThereIsBehind, ..SAFE };
     Pair::new("slot decides, ledger not searched", naive, Violation::FalseBehind).check();
 }
 

@@ -31,10 +31,7 @@ impl Seeds {
         let own = name.bytes().fold(7_u64, |sum, byte| (sum * 31 + u64::from(byte)) % 1_000_003);
         match number("MODEL_SEED") {
             Some(seed) => Self { first: seed, count: 1 },
-            None => Self {
-                first: own * 1_000_000,
-                count: number("MODEL_SCHEDULES").unwrap_or(SCHEDULES),
-            },
+            None => Self { first: own * 1_000_000, count: number("MODEL_SCHEDULES").unwrap_or(SCHEDULES) },
         }
     }
 }
@@ -79,11 +76,7 @@ fn replay<M: Model>(model: &M, seed: u64, violation: Violation) -> Vec<String> {
     trace
 }
 
-fn schedule<M: Model>(
-    model: &M,
-    seed: u64,
-    watch: &mut dyn FnMut(&M::Step, Option<&M::State>),
-) -> Option<Violation> {
+fn schedule<M: Model>(model: &M, seed: u64, watch: &mut dyn FnMut(&M::Step, Option<&M::State>)) -> Option<Violation> {
     let mut chance = Chance(seed);
     let mut state = model.initial();
     let mut steps = Vec::new();

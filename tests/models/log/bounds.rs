@@ -1,12 +1,5 @@
 //! How much of the world one run of the log's model contains.
 
-/// Whether an ideal other committer lands slots at the true head.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum OtherCommitter {
-    Absent,
-    Present,
-}
-
 /// What the reader does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Reading {
@@ -83,7 +76,6 @@ pub(crate) struct Bounds {
     /// Slots a reader's batch has.
     pub(crate) reader_batch: u8,
     pub(crate) reading: Reading,
-    pub(crate) other: OtherCommitter,
     pub(crate) floor: FloorMoves,
     pub(crate) collecting: Collecting,
     pub(crate) zombies: Zombies,
@@ -94,7 +86,7 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// Two pages, one committer, the background, abstract collectors: small enough to exhaust.
+    /// Two pages, one committer beside the ideal other one, abstract collectors: small enough to exhaust.
     pub(crate) const fn small() -> Self {
         Self {
             sequences: 4,
@@ -102,7 +94,6 @@ impl Bounds {
             batch: 2,
             reader_batch: 2,
             reading: Reading::None,
-            other: OtherCommitter::Present,
             floor: FloorMoves::ByPage,
             collecting: Collecting::Abstract,
             zombies: Zombies::AnyDeadOffer,

@@ -41,23 +41,12 @@ impl Log {
     fn start_collecting(&self, world: &World, who: usize, moves: &mut Moves<'_>) {
         for page in self.pages().filter(|page| self.may_retire(world, *page)) {
             let seen = page.slots().map(|_| Id::UNREAD);
-            let next = if world.has_ledger(page) {
-                Collector::Deleting { page }
-            } else {
-                Collector::Reading { page, seen }
-            };
+            let next = if world.has_ledger(page) { Collector::Deleting { page } } else { Collector::Reading { page, seen } };
             moves.step("looks for the ledger of page", page.0, enter(world, who, next));
         }
     }
 
-    fn read_page(
-        &self,
-        world: &World,
-        who: usize,
-        page: Page,
-        seen: [Id; 2],
-        moves: &mut Moves<'_>,
-    ) {
+    fn read_page(&self, world: &World, who: usize, page: Page, seen: [Id; 2], moves: &mut Moves<'_>) {
         for (index, at) in page.slots().into_iter().enumerate() {
             if seen[index] == Id::UNREAD {
                 let mut seen = seen;
@@ -79,14 +68,7 @@ impl Log {
         moves.step("sends the ledger of page", page.0, sent(world, who, page, seen));
     }
 
-    fn ledger_answered(
-        &self,
-        world: &World,
-        who: usize,
-        page: Page,
-        seen: [Id; 2],
-        moves: &mut Moves<'_>,
-    ) {
+    fn ledger_answered(&self, world: &World, who: usize, page: Page, seen: [Id; 2], moves: &mut Moves<'_>) {
         let back = Collector::ReadingBack { page, seen };
         let after_exists = match self.design.delete_order {
             DeleteOrder::LedgerUnawaited => {

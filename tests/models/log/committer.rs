@@ -6,8 +6,7 @@ use super::verdict::{Offer, Verdict};
 use super::world::{Batch, Fence, Id, Offered, Phase, Prepared, Sequence, WhenAsked, World};
 use super::{Actor, Log, Moves, Step};
 use crate::design::{
-    AbsentRule, AfterUnknown, ExistsRule, FillerCheck, HolderCheck, LossRule, OfferAt, OutcomeOrder, OwnObject,
-    WinCheck,
+    AbsentRule, AfterUnknown, ExistsRule, FillerCheck, HolderCheck, LossRule, OfferAt, OutcomeOrder, OwnObject, WinCheck,
 };
 use crate::explore::Next;
 
@@ -72,8 +71,7 @@ impl Log {
             OfferAt::FurtherAhead => committer.head.after(2),
         };
         if at.0 <= self.bounds.sequences {
-            let checks = self.design.win_check == WinCheck::BeforePut
-                || self.holder(who) == HolderCheck::FenceBeforePut;
+            let checks = self.design.win_check == WinCheck::BeforePut || self.holder(who) == HolderCheck::FenceBeforePut;
             if checks {
                 moves.step("prepares a check before the put at", at.0, enter(world, who, Phase::Checking { at }));
             } else {
@@ -131,9 +129,7 @@ impl Log {
         let unchecked = match offer.what {
             Offered::Filler => self.design.filler == FillerCheck::None,
             Offered::Transaction => match self.holder(offer.who) {
-                HolderCheck::SoleRetirer
-                | HolderCheck::BelievesUnfenced
-                | HolderCheck::FenceBeforePut => true,
+                HolderCheck::SoleRetirer | HolderCheck::BelievesUnfenced | HolderCheck::FenceBeforePut => true,
                 HolderCheck::AsEveryone | HolderCheck::FenceAfterPut => match self.design.win_check {
                     WinCheck::None | WinCheck::BeforePut => true,
                     WinCheck::AfterPut | WinCheck::PredecessorExists => false,
@@ -279,11 +275,8 @@ impl Log {
         }
         let slot = world.slot(at);
         let alone = self.design.outcome == OutcomeOrder::LedgerOnlyIfAbsent && slot.is_there();
-        let next = if alone {
-            self.by_slot(world, offer, slot, when)
-        } else {
-            Ok(enter(world, who, Phase::Asked { at, when, slot }))
-        };
+        let next =
+            if alone { self.by_slot(world, offer, slot, when) } else { Ok(enter(world, who, Phase::Asked { at, when, slot })) };
         moves.step("asks its outcome: reads slot", at.0, next);
     }
 

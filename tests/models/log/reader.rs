@@ -43,8 +43,7 @@ impl Log {
         let names = if world.slot(at).is_there() { names | at.bit() } else { names };
         let next = at.after(1);
         let ends = at.0 == self.bounds.sequences || at == head.after(self.bounds.reader_batch);
-        let phase =
-            if ends { self.listed(head, names) } else { ReaderPhase::Listing { next, names } };
+        let phase = if ends { self.listed(head, names) } else { ReaderPhase::Listing { next, names } };
         moves.step("lists the name of", at.0, with(world, Reader { head, phase }));
     }
 
@@ -65,9 +64,7 @@ impl Log {
         let idle = |head| Reader { head, phase: ReaderPhase::Idle };
         if let Some(belief) = self.believe(world, head, &batch) {
             let next = match belief {
-                Belief::Going(batch) => {
-                    Ok(with(world, Reader { head, phase: ReaderPhase::Reading { batch } }))
-                }
+                Belief::Going(batch) => Ok(with(world, Reader { head, phase: ReaderPhase::Reading { batch } })),
                 Belief::Head(head) => Ok(with(world, idle(head))),
                 Belief::Behind => Ok(with(world, idle(head.max(world.floor)))),
                 Belief::Wrong(violation) => Err(violation),

@@ -1,8 +1,8 @@
 //! What happens without the processes of the model: the other committer, the holder's floor, what is in the air,
 //! and collectors where they are abstract.
 
-use super::bounds::{Collecting, FloorMoves, OtherCommitter, Zombies};
-use super::world::{Fence, Id, LedgerInAir, Page, PAGE, Prepared, Sequence, World};
+use super::bounds::{Collecting, FloorMoves, Zombies};
+use super::world::{Fence, Id, LedgerInAir, PAGE, Page, Prepared, Sequence, World};
 use super::{Actor, Log, Moves, Step};
 use crate::design::{HolderCheck, RetireOrder, RetireWhen};
 use crate::explore::Next;
@@ -31,7 +31,7 @@ impl Log {
 
     fn other_commits(&self, world: &World, moves: &mut Moves<'_>) {
         let at = world.true_head().after(1);
-        if self.bounds.other == OtherCommitter::Present && at.0 <= self.bounds.sequences {
+        if at.0 <= self.bounds.sequences {
             moves.step("lands B at", at.0, world.land(Id::OTHER, at));
         }
     }
@@ -47,9 +47,7 @@ impl Log {
         }
         match self.design.holder {
             HolderCheck::AsEveryone | HolderCheck::SoleRetirer => {}
-            HolderCheck::BelievesUnfenced
-            | HolderCheck::FenceBeforePut
-            | HolderCheck::FenceAfterPut => {
+            HolderCheck::BelievesUnfenced | HolderCheck::FenceBeforePut | HolderCheck::FenceAfterPut => {
                 if world.fence == Fence::Holding {
                     let next = World { fence: Fence::Fenced, ..*world };
                     moves.step("is fenced by another process, unheard, at", world.floor.0, next);
@@ -65,9 +63,7 @@ impl Log {
             HolderCheck::SoleRetirer
             | HolderCheck::BelievesUnfenced
             | HolderCheck::FenceBeforePut
-            | HolderCheck::FenceAfterPut => {
-                world.fence == Fence::Fenced || floor <= world.committers[0].head
-            }
+            | HolderCheck::FenceAfterPut => world.fence == Fence::Fenced || floor <= world.committers[0].head,
         }
     }
 

@@ -26,9 +26,7 @@ impl Batch {
 
     fn has_hole(&self) -> bool {
         let run = self.run();
-        run < BATCH
-            && self.seen[run] == Id::ABSENT
-            && self.seen[run..].iter().any(|id| id.is_there())
+        run < BATCH && self.seen[run] == Id::ABSENT && self.seen[run..].iter().any(|id| id.is_there())
     }
 
     /// Whether a slot is to be read again because one above it was there.
@@ -46,8 +44,7 @@ impl Batch {
 
     fn fold(&self, world: &World, head: Sequence) -> Belief {
         let last = head.after(self.run() as u8);
-        let genuine =
-            (head.0 + 1..=last.0).all(|at| self.seen[usize::from(at - head.0) - 1] == world.truth(Sequence(at)));
+        let genuine = (head.0 + 1..=last.0).all(|at| self.seen[usize::from(at - head.0) - 1] == world.truth(Sequence(at)));
         if genuine { Belief::Head(last) } else { Belief::Wrong(Violation::FoldedNotGenuine) }
     }
 }
@@ -114,11 +111,7 @@ impl Log {
     /// No ledger speaks against the batch: holes and the chain, then the fold.
     pub(super) fn settle(&self, world: &World, head: Sequence, batch: &Batch) -> Belief {
         let damaged = |at: Sequence| {
-            if world.has_ledger(at.page()) {
-                Belief::Behind
-            } else {
-                Belief::Wrong(Violation::FalseCorruption)
-            }
+            if world.has_ledger(at.page()) { Belief::Behind } else { Belief::Wrong(Violation::FalseCorruption) }
         };
         if self.design.chain == ChainCheck::On
             && let Some(at) = batch.break_at(world, head)

@@ -118,23 +118,51 @@ pub(crate) enum WhenAsked {
 pub(crate) enum Phase {
     Ready,
     /// A check before the put.
-    Checking { at: Sequence },
+    Checking {
+        at: Sequence,
+    },
     /// The put is sent, or will be sent again.
-    Waiting { at: Sequence, what: Offered },
+    Waiting {
+        at: Sequence,
+        what: Offered,
+    },
     /// Answered "created".
-    Created { at: Sequence, what: Offered },
+    Created {
+        at: Sequence,
+        what: Offered,
+    },
     /// Answered otherwise: the slot is to be read.
-    Doubtful { at: Sequence, what: Offered },
+    Doubtful {
+        at: Sequence,
+        what: Offered,
+    },
     /// The ledger was read before the slot, and was absent.
-    Forejudged { at: Sequence, what: Offered },
+    Forejudged {
+        at: Sequence,
+        what: Offered,
+    },
     /// The slot was read, the ledger was not.
-    Judging { at: Sequence, what: Offered, batch: Batch },
-    Tail { batch: Batch },
+    Judging {
+        at: Sequence,
+        what: Offered,
+        batch: Batch,
+    },
+    Tail {
+        batch: Batch,
+    },
     /// Only id and sequence are known.
-    Unknown { at: Sequence },
+    Unknown {
+        at: Sequence,
+    },
     /// `outcome` is reading; `slot` or the ledger was read first.
-    Asked { at: Sequence, when: WhenAsked, slot: Id },
-    Open { at: Sequence },
+    Asked {
+        at: Sequence,
+        when: WhenAsked,
+        slot: Id,
+    },
+    Open {
+        at: Sequence,
+    },
     Done,
 }
 
@@ -156,8 +184,13 @@ pub(crate) struct Committer {
 pub(crate) enum ReaderPhase {
     Idle,
     /// The names before `next` were listed.
-    Listing { next: Sequence, names: u8 },
-    Reading { batch: Batch },
+    Listing {
+        next: Sequence,
+        names: u8,
+    },
+    Reading {
+        batch: Batch,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -171,11 +204,22 @@ type PageSlots = [Id; PAGE as usize];
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Collector {
     Idle,
-    Reading { page: Page, seen: PageSlots },
+    Reading {
+        page: Page,
+        seen: PageSlots,
+    },
     /// The ledger is sent and not answered.
-    Sent { page: Page, seen: PageSlots },
-    ReadingBack { page: Page, seen: PageSlots },
-    Deleting { page: Page },
+    Sent {
+        page: Page,
+        seen: PageSlots,
+    },
+    ReadingBack {
+        page: Page,
+        seen: PageSlots,
+    },
+    Deleting {
+        page: Page,
+    },
 }
 
 /// A ledger put that may take effect at any time.
@@ -224,8 +268,7 @@ impl World {
             dead: 0,
             deletes: 0,
             ledgers_in_air: [None; COLLECTORS],
-            committers: [Committer { phase: Phase::Ready, head: start, prepared: Prepared::AtHead };
-                COMMITTERS],
+            committers: [Committer { phase: Phase::Ready, head: start, prepared: Prepared::AtHead }; COMMITTERS],
             reader: Reader { head: start, phase: ReaderPhase::Idle },
             collectors: [Collector::Idle; COLLECTORS],
             fence: Fence::Holding,
@@ -357,9 +400,9 @@ impl World {
         };
         for collector in &mut self.collectors {
             match collector {
-                Collector::Reading { page, seen }
-                | Collector::Sent { page, seen }
-                | Collector::ReadingBack { page, seen } => in_page(*page, seen),
+                Collector::Reading { page, seen } | Collector::Sent { page, seen } | Collector::ReadingBack { page, seen } => {
+                    in_page(*page, seen)
+                }
                 Collector::Idle | Collector::Deleting { .. } => {}
             }
         }
@@ -369,9 +412,8 @@ impl World {
     }
 
     pub(super) fn show(&self, sequences: u8) -> String {
-        let row = |ids: &[Id]| -> String {
-            ids[..usize::from(sequences)].iter().map(|id| id.name()).collect::<Vec<_>>().join(" ")
-        };
+        let row =
+            |ids: &[Id]| -> String { ids[..usize::from(sequences)].iter().map(|id| id.name()).collect::<Vec<_>>().join(" ") };
         format!(
             "slots[{}] genuine[{}] ledgers[{}] floor {}",
             row(&self.slots),
