@@ -19,7 +19,8 @@ fn a_committer_alone_reaches_a_verdict_from_every_state() {
 
 #[test]
 fn two_committers_agree_on_one_page() {
-    let bounds = Bounds { sequences: 2, committers: 2, batch: 0, floor: FloorMoves::BySlot, ..Bounds::small() };
+    let bounds =
+        Bounds { sequences: 2, committers: 2, batch: 0, floor: FloorMoves::BySlot, closing: Closing::No, ..Bounds::small() };
     holds("two committers, one page", bounds);
 }
 

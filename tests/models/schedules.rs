@@ -59,7 +59,7 @@ impl Chance {
 pub(crate) fn run<M: Model>(model: &M, seeds: Seeds) -> Ran {
     for after in 0..seeds.count {
         let seed = seeds.first + after;
-        if let Some(violation) = schedule(model, seed, &mut |_, _| ()) {
+        if let Some(violation) = schedule(model, seed, |_, _| ()) {
             return Ran::Caught { after, seed, violation, trace: replay(model, seed, violation) };
         }
     }
@@ -69,14 +69,14 @@ pub(crate) fn run<M: Model>(model: &M, seeds: Seeds) -> Ran {
 /// The same seed again, now with its steps told: it must end the same way.
 fn replay<M: Model>(model: &M, seed: u64, violation: Violation) -> Vec<String> {
     let mut trace = Vec::new();
-    let again = schedule(model, seed, &mut |step, state| {
+    let again = schedule(model, seed, |step, state| {
         trace.push(line(&step.to_string(), &state.map_or(String::new(), |state| model.show(state))));
     });
     assert_eq!(again, Some(violation), "seed {seed} must replay exactly");
     trace
 }
 
-fn schedule<M: Model>(model: &M, seed: u64, watch: &mut dyn FnMut(&M::Step, Option<&M::State>)) -> Option<Violation> {
+fn schedule<M: Model>(model: &M, seed: u64, mut watch: impl FnMut(&M::Step, Option<&M::State>)) -> Option<Violation> {
     let mut chance = Chance(seed);
     let mut state = model.initial();
     let mut steps = Vec::new();
