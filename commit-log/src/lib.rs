@@ -8,3 +8,5 @@ pub mod identity;
 pub mod ledger;
 pub mod record;
 pub mod slot;
+pub mod transaction;
+pub mod view;
