@@ -15,3 +15,5 @@ pub mod record;
 pub mod slot;
 pub mod take;
 pub mod wal;
+pub mod transaction;
+pub mod view;
