@@ -74,7 +74,10 @@ impl ReadError {
             ErrorKind::Closed(_) => ReadError::Outlived { manifest, cause },
             ErrorKind::Data => ReadError::Corrupt { manifest, cause },
             ErrorKind::Invalid => ReadError::Settings { manifest, cause },
-            _ => ReadError::Unavailable { manifest, cause },
+            // What is not known to be lasting may pass.
+            ErrorKind::Unavailable | ErrorKind::Internal | ErrorKind::Transaction | _ => {
+                ReadError::Unavailable { manifest, cause }
+            }
         }
     }
 }
