@@ -74,15 +74,17 @@ impl ReadError {
             ErrorKind::Closed(_) => ReadError::Outlived { manifest, cause },
             ErrorKind::Data => ReadError::Corrupt { manifest, cause },
             ErrorKind::Invalid => ReadError::Settings { manifest, cause },
-            _ => ReadError::Unavailable { manifest, cause },
+            // What is not known to be lasting may pass.
+            ErrorKind::Unavailable | ErrorKind::Internal | ErrorKind::Transaction | _ => {
+                ReadError::Unavailable { manifest, cause }
+            }
         }
     }
 }
 
 /// Whether a missing object is what lies under `error`.
 ///
-/// SUBTLE: the kind does not tell. Without a block cache a missing file is `Data`, as damage is; behind one that shares
-/// loads it arrives as `Unavailable`, as an outage does. Only the chain of causes says it.
+/// SUBTLE: the kind does not tell: a missing file is `Data`, as damage is. Only the chain of causes says it.
 fn names_a_missing_object(error: &(dyn Error + 'static)) -> bool {
     let mut next = Some(error);
     for _ in 0..MAX_CAUSES {

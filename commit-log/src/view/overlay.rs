@@ -10,7 +10,7 @@ use super::range::{KeyRange, ScanOrder};
 use crate::envelope::Slot;
 use crate::slot::{Sequence, sequence_after};
 
-/// How much of the slots themselves is kept for conflict checks, in bytes of memory as [`slot_cost`] reckons them. Eight
+/// How much of the slots themselves is kept for conflict checks, in bytes of memory, envelopes included. Eight
 /// times the tail after which a base is replaced, so that a transaction may live through several bases.
 pub const MAX_RECENT_BYTES: usize = 64 << 20;
 

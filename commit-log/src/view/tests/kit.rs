@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -30,7 +31,7 @@ pub(crate) const RESERVED: &[u8] = b"\0reserved";
 
 pub(crate) type Rows = BTreeMap<Bytes, Bytes>;
 
-/// A bucket that counts its requests and fails one read of a file on command.
+/// A bucket that counts its requests and fails reads of files on command.
 #[derive(Debug, Default)]
 pub(crate) struct Counting {
     inner: InMemory,
@@ -38,14 +39,16 @@ pub(crate) struct Counting {
     lists: AtomicU64,
     writes: AtomicU64,
     file_reads: AtomicU64,
-    failing: AtomicU64,
+    failing_from: AtomicU64,
+    failing_until: AtomicU64,
 }
 
 impl Counting {
-    /// Fails the `number`th read of a file from now on, counted from one. Zero fails none.
-    pub(crate) fn fail_file_read(&self, number: u64) {
+    /// Fails the reads of files with these numbers, counted from one and from now on.
+    pub(crate) fn fail_file_reads(&self, numbers: Range<u64>) {
         self.file_reads.store(0, Ordering::SeqCst);
-        self.failing.store(number, Ordering::SeqCst);
+        self.failing_from.store(numbers.start, Ordering::SeqCst);
+        self.failing_until.store(numbers.end, Ordering::SeqCst);
     }
 
     pub(crate) fn file_reads(&self) -> u64 {
@@ -96,7 +99,8 @@ impl ObjectStore for Counting {
         self.gets.fetch_add(1, Ordering::SeqCst);
         if location.as_ref().ends_with(".sst") {
             let number = self.file_reads.fetch_add(1, Ordering::SeqCst) + 1;
-            if number == self.failing.load(Ordering::SeqCst) {
+            let failing = self.failing_from.load(Ordering::SeqCst)..self.failing_until.load(Ordering::SeqCst);
+            if failing.contains(&number) {
                 return Err(object_store::Error::Generic { store: "Counting", source: "the script says no".into() });
             }
         }

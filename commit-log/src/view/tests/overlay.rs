@@ -41,7 +41,7 @@ fn the_slots_between_two_are_all_given_or_none() {
 
 #[test]
 fn the_slots_kept_are_the_newest_within_the_bound() {
-    let one = crate::view::overlay::slot_cost(&slot(1, vec![Write::put("k", "v")]));
+    let one = overlay::slot_cost(&slot(1, vec![Write::put("k", "v")]));
     let mut overlay = Overlay::with_bound(sequence(1), 3 * one);
     for number in 1..=5 {
         overlay = overlay.apply(&slot(number, vec![Write::put("k", "v")]));

@@ -1,5 +1,6 @@
 //! A view that cannot be read is an error, never fewer rows.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -92,6 +93,12 @@ async fn a_deleted_file_is_a_typed_error_never_fewer_rows() {
     }
 }
 
+/// A read that fails once, and an outage that begins with it. Behind a cache SlateDB reads once more by itself, so that the
+/// first is an error or the truth there.
+fn failures(read: u64) -> [Range<u64>; 2] {
+    [read..read + 1, read..u64::MAX]
+}
+
 #[tokio::test]
 async fn a_read_of_a_file_that_fails_is_an_error_whichever_it_is() {
     let (world, rows) = three_files().await;
@@ -99,18 +106,21 @@ async fn a_read_of_a_file_that_fails_is_an_error_whichever_it_is() {
         for order in [ScanOrder::Ascending, ScanOrder::Descending] {
             let reads = {
                 let view = open(&world, caches()[cached].clone()).await;
-                world.bucket.fail_file_read(0);
+                world.bucket.fail_file_reads(0..0);
                 scan(&view, order, &rows).await.unwrap();
                 view.base().close().await;
                 world.bucket.file_reads()
             };
             assert!(reads > 3);
-            for read in 1..=reads {
+            for failing in (1..=reads).flat_map(failures) {
                 let view = open(&world, caches()[cached].clone()).await;
-                world.bucket.fail_file_read(read);
-                let error = scan(&view, order, &rows).await.expect_err("a read failed");
-                assert!(matches!(error, ReadError::Unavailable { .. }), "read {read} of {reads}: {error:?}");
-                world.bucket.fail_file_read(0);
+                world.bucket.fail_file_reads(failing.clone());
+                match scan(&view, order, &rows).await {
+                    Err(ReadError::Unavailable { .. }) => {}
+                    Ok(()) if cached == 1 && failing.end != u64::MAX => {}
+                    other => panic!("{failing:?} of {reads}, {order:?}: {other:?}"),
+                }
+                world.bucket.fail_file_reads(0..0);
                 scan(&view, order, &rows).await.unwrap();
                 view.base().close().await;
             }
@@ -125,11 +135,11 @@ async fn a_get_whose_read_fails_is_an_error_or_the_truth() {
         for row in 0..KEYS {
             let key = format!("k{row:03}");
             let mut failed = 0;
-            for read in 1..=12 {
+            for failing in (1..=12).flat_map(failures) {
                 let view = open(&world, caches()[cached].clone()).await;
-                world.bucket.fail_file_read(read);
+                world.bucket.fail_file_reads(failing.clone());
                 match view.get(key.as_bytes()).await {
-                    Ok(value) => assert_eq!(value.as_ref(), rows.get(key.as_bytes()), "{key}, read {read}"),
+                    Ok(value) => assert_eq!(value.as_ref(), rows.get(key.as_bytes()), "{key}, {failing:?}"),
                     Err(ReadError::Unavailable { .. }) => failed += 1,
                     Err(error) => panic!("{error:?}"),
                 }
@@ -146,8 +156,7 @@ async fn a_call_of_next_that_was_dropped_is_not_taken_for_the_end() {
     let view = open(&world, None).await;
     let mut scan = view.scan(.., ScanOrder::Ascending);
     let dropped = futures::FutureExt::now_or_never(scan.next());
-    match dropped {
-        Some(row) => assert_eq!(row.unwrap().unwrap().0, rows.keys().next().unwrap()),
-        None => assert!(matches!(scan.next().await, Err(ReadError::Interrupted))),
-    }
+    assert!(dropped.is_none(), "the call waits for a file");
+    assert!(matches!(scan.next().await, Err(ReadError::Interrupted)));
+    assert_eq!(view.scan(.., ScanOrder::Ascending).next().await.unwrap().unwrap().0, rows.keys().next().unwrap());
 }
