@@ -2,12 +2,13 @@
 
 use std::fmt;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, Either, Shared, select};
 
-use crate::environment::Environment;
+use crate::environment::{Environment, SystemClock};
 
 /// How requests are paced.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,8 +78,17 @@ pub struct DeadlinePassed;
 impl Deadline {
     /// A deadline `duration` from now.
     pub fn after(environment: &Environment, duration: Duration) -> Deadline {
-        let clock = environment.clock.clone();
+        Deadline::of_clock(environment.clock.clone(), duration)
+    }
+
+    /// A deadline `duration` from now, by `clock`.
+    pub fn of_clock(clock: Arc<dyn SystemClock>, duration: Duration) -> Deadline {
         Deadline(async move { clock.sleep(duration).await }.boxed().shared())
+    }
+
+    /// Whether it has passed.
+    pub fn has_passed(&self) -> bool {
+        self.0.clone().now_or_never().is_some()
     }
 
     /// Waits for `work`, until the deadline. A work that is done when the deadline passes counts as done.

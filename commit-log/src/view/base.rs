@@ -13,7 +13,9 @@ use object_store::ObjectStore;
 use object_store::path::Path;
 use slatedb::config::{DbReaderOptions, ScanOptions};
 use slatedb::db_cache::DbCache;
-use slatedb::{DbIterator, DbReader, DbReaderBuilder, DbReaderMode, MergeOperator, PrefixExtractor, VersionedManifest};
+use slatedb::{
+    DbIterator, DbReader, DbReaderBuilder, DbReaderMode, KeyValue, MergeOperator, PrefixExtractor, VersionedManifest,
+};
 use slatedb_common::SystemClock;
 use slatedb_common::clock::SystemClockTicker;
 
@@ -21,6 +23,7 @@ use super::error::ReadError;
 use super::frozen::FrozenBucket;
 use super::manifest::ManifestObject;
 use super::range::{KeyRange, ScanOrder};
+use crate::bucket::{Deadline, Pace};
 use crate::slot::Sequence;
 
 /// How often SlateDB tries a read of a file again, unless the settings say another number. With its back-off, from 100 ms
@@ -62,6 +65,8 @@ pub struct BaseSettings {
     pub merge_operator: Option<Arc<dyn MergeOperator + Send + Sync>>,
     /// The store's segment extractor.
     pub segment_extractor: Option<Arc<dyn PrefixExtractor>>,
+    /// How long one read may take, whatever the bucket does.
+    pub read_deadline: Duration,
     /// What else the reader needs: filters, a block transformer, metrics. It runs first, so what the library sets wins.
     pub customise: Option<Customise>,
 }
@@ -78,6 +83,7 @@ impl BaseSettings {
             scan: ScanOptions::new().with_read_ahead_bytes(SCAN_READ_AHEAD_BYTES).with_cache_blocks(true),
             merge_operator: None,
             segment_extractor: None,
+            read_deadline: Pace::default().call,
             customise: None,
         }
     }
@@ -129,6 +135,8 @@ struct Opened {
     manifest: VersionedManifest,
     covered: Option<Sequence>,
     scan: ScanOptions,
+    clock: Arc<dyn SystemClock>,
+    read_deadline: Duration,
     closed: AtomicBool,
 }
 
@@ -161,7 +169,15 @@ impl Base {
                 }
             },
         };
-        let opened = Opened { reader, manifest: found, covered, scan: settings.scan.clone(), closed: AtomicBool::new(false) };
+        let opened = Opened {
+            reader,
+            manifest: found,
+            covered,
+            scan: settings.scan.clone(),
+            clock: Arc::clone(&settings.clock),
+            read_deadline: settings.read_deadline,
+            closed: AtomicBool::new(false),
+        };
         Ok(Base { store: Some(opened) })
     }
 
@@ -187,7 +203,7 @@ impl Base {
     /// See [`ReadError`]. Dropping the future has no effect.
     pub async fn get(&self, key: &[u8]) -> Result<Option<Bytes>, ReadError> {
         let Some(store) = &self.store else { return Ok(None) };
-        store.reader.get(key).await.map_err(|error| ReadError::from_store(store.manifest.id(), error))
+        store.in_time(store.reader.get(key)).await
     }
 
     /// Begins a scan, `None` where there is nothing to scan.
@@ -197,8 +213,13 @@ impl Base {
             return Ok(None);
         }
         let options = store.scan.clone().with_order(order.into());
-        let iterator = store.reader.scan_with_options(range.bounds(), &options).await;
-        iterator.map(Some).map_err(|error| ReadError::from_store(store.manifest.id(), error))
+        store.in_time(store.reader.scan_with_options(range.bounds(), &options)).await.map(Some)
+    }
+
+    /// The next row of a scan of it.
+    pub(super) async fn next_row(&self, rows: &mut DbIterator) -> Result<Option<KeyValue>, ReadError> {
+        let Some(store) = &self.store else { return Ok(None) };
+        store.in_time(rows.next()).await
     }
 
     /// Ends its task. No request. Reads that begin afterwards fail with [`ReadError::Outlived`]. Closing it twice is
@@ -208,6 +229,17 @@ impl Base {
         if !store.closed.load(Ordering::Acquire) {
             close(&store.reader).await;
             store.closed.store(true, Ordering::Release);
+        }
+    }
+}
+
+impl Opened {
+    /// A read of the store, bounded: SlateDB itself waits for an answer as long as the bucket's client does.
+    async fn in_time<T>(&self, read: impl Future<Output = Result<T, slatedb::Error>>) -> Result<T, ReadError> {
+        let manifest = self.manifest.id();
+        match Deadline::of_clock(Arc::clone(&self.clock), self.read_deadline).bound(read).await {
+            Ok(read) => read.map_err(|error| ReadError::from_store(manifest, error)),
+            Err(passed) => Err(ReadError::Unavailable { manifest, cause: Arc::new(passed) }),
         }
     }
 }

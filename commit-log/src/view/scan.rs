@@ -136,9 +136,8 @@ async fn advance(rows: BaseRows, range: &KeyRange, order: ScanOrder) -> Result<(
         BaseRows::Exhausted => return Ok((BaseRows::Exhausted, None)),
         BaseRows::Failed(error) => return Err(error),
     };
-    match rows.next().await {
-        Ok(Some(row)) => Ok((BaseRows::Open { base, rows }, Some((row.key, row.value)))),
-        Ok(None) => Ok((BaseRows::Exhausted, None)),
-        Err(error) => Err(ReadError::from_store(base.manifest_id().unwrap_or(0), error)),
+    match base.next_row(&mut rows).await? {
+        Some(row) => Ok((BaseRows::Open { base, rows }, Some((row.key, row.value)))),
+        None => Ok((BaseRows::Exhausted, None)),
     }
 }

@@ -1,0 +1,419 @@
+//! How a store is opened: what the embedder gives, and what the library sets after it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use object_store::ObjectStore;
+use object_store::path::Path;
+use slatedb::config::{DbReaderOptions, Settings};
+use slatedb::db_cache::foyer::{FoyerCache, FoyerCacheOptions};
+use slatedb::db_cache::{DbCache, SplitCache};
+use slatedb::{Db, DbBuilder, DbReaderBuilder, MergeOperator, PrefixExtractor, PrefixTarget};
+
+use crate::adoption::{AdoptionError, FreshLog, find, find_or_begin};
+use crate::bucket::{Bucket, Pace};
+use crate::envelope::Route;
+use crate::environment::{Environment, NoRandomness};
+use crate::error::{Corruption, Unavailable};
+use crate::holder::HoldingOptions;
+use crate::log::{BeforePut, LogOptions, SlotLog, TailError};
+use crate::take::TakeError;
+use crate::view::{BaseSettings, Customise, ReadError, SharedCache};
+use crate::wal::WriterSession;
+
+use super::Store;
+use super::current::Looks;
+
+/// The capacity of the block cache that a store has unless it is given one or told to have none.
+const BLOCK_CACHE_BYTES: u64 = 64 << 20;
+
+/// The capacity of its cache of indexes and filters.
+const META_CACHE_BYTES: u64 = 32 << 20;
+
+/// The number of the store in its own cache, which nobody else uses.
+const OWN_CACHE_ID: u64 = 0;
+
+/// How many looks at the store must fit the lifetime of the compactor's checkpoints: those keep the files that a view reads
+/// until the view's base was replaced.
+const LOOKS_A_LIFETIME: u32 = 3;
+
+/// The embedder's own settings of the `Db`.
+pub type CustomiseDb = Arc<dyn Fn(DbBuilder<Path>) -> DbBuilder<Path> + Send + Sync>;
+
+/// Why a store was not opened.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// There is no log, another one, or none may be begun.
+    #[error(transparent)]
+    Adoption(#[from] AdoptionError),
+    /// The log is damaged.
+    #[error(transparent)]
+    Corrupt(#[from] Corruption),
+    /// The bucket failed.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+    /// The store could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The tail is longer than this process may hold: fold it first.
+    #[error("the tail has more than {limit} bytes: fold the store first")]
+    TailTooLong {
+        /// The most that is allowed, in bytes.
+        limit: usize,
+    },
+    /// The log was retired faster than it could be read. Open again.
+    #[error("the log was retired faster than it could be read")]
+    Behind,
+    /// The open was not done in time.
+    #[error("the store was not opened in time")]
+    TimedOut,
+    /// The compactor would delete the files of a view before the view's base is replaced.
+    #[error("the compactor's checkpoint_lifetime is {}, expected at least {}", Seconds(*found), Seconds(*expected))]
+    CheckpointLifetime {
+        /// The least that is allowed.
+        expected: Duration,
+        /// The setting.
+        found: Duration,
+    },
+    /// The log's reserved key is not one that the segment extractor routes.
+    #[error("the log's reserved key has no prefix of {prefix_bytes} bytes by the segment extractor")]
+    ReservedKeyNotRouted {
+        /// The prefix length that was stated.
+        prefix_bytes: usize,
+    },
+    /// There is no randomness to draw identities from.
+    #[error(transparent)]
+    NoRandomness(#[from] NoRandomness),
+}
+
+struct Seconds(Duration);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} s", self.0.as_secs_f64())
+    }
+}
+
+impl From<TailError> for OpenError {
+    fn from(error: TailError) -> OpenError {
+        match error {
+            TailError::Behind { .. } => OpenError::Behind,
+            TailError::Corrupt(corruption) => corruption.into(),
+            TailError::Unavailable(failure) => failure.into(),
+        }
+    }
+}
+
+/// Opens a [`Store`].
+#[derive(Clone)]
+#[must_use]
+pub struct StoreBuilder {
+    path: Path,
+    bucket: Arc<dyn ObjectStore>,
+    pub(super) environment: Option<Environment>,
+    pub(super) pace: Pace,
+    fresh: FreshLog,
+    log: LogOptions,
+    pub(super) settings: Settings,
+    reader_options: DbReaderOptions,
+    cache: Cache,
+    extractor: Option<Arc<dyn PrefixExtractor>>,
+    prefix_bytes: usize,
+    merge_operator: Option<Arc<dyn MergeOperator + Send + Sync>>,
+    customise_db: Option<CustomiseDb>,
+    customise_reader: Option<Customise>,
+    pub(super) holding: HoldingOptions,
+    pub(super) looks: Looks,
+    pub(super) poll: Duration,
+    pub(super) transaction_budget: Duration,
+    pub(super) max_tail_bytes: usize,
+}
+
+#[derive(Clone)]
+enum Cache {
+    Own,
+    Shared(SharedCache),
+    None,
+}
+
+impl StoreBuilder {
+    /// The store at `path` of `bucket`, with defaults for everything.
+    pub fn new(path: impl Into<Path>, bucket: Arc<dyn ObjectStore>) -> StoreBuilder {
+        StoreBuilder {
+            path: path.into(),
+            bucket,
+            environment: None,
+            pace: Pace::default(),
+            fresh: FreshLog::default(),
+            log: LogOptions::default(),
+            settings: Settings::default(),
+            reader_options: DbReaderOptions { object_store_max_retries: None, ..DbReaderOptions::default() },
+            cache: Cache::Own,
+            extractor: None,
+            prefix_bytes: 0,
+            merge_operator: None,
+            customise_db: None,
+            customise_reader: None,
+            holding: HoldingOptions::default(),
+            looks: Looks::default(),
+            poll: Duration::from_secs(1),
+            transaction_budget: Duration::from_secs(30),
+            max_tail_bytes: 1 << 30,
+        }
+    }
+
+    /// Time and randomness. The machine's own by default.
+    pub fn environment(mut self, environment: Environment) -> StoreBuilder {
+        self.environment = Some(environment);
+        self
+    }
+
+    /// Deadlines and retries. See [`Pace::default`].
+    pub fn pace(mut self, pace: Pace) -> StoreBuilder {
+        self.pace = pace;
+        self
+    }
+
+    /// The properties of the log, where none is yet. A log that is there keeps its own.
+    pub fn fresh_log(mut self, fresh: FreshLog) -> StoreBuilder {
+        self.fresh = fresh;
+        self
+    }
+
+    /// The largest slot in bytes, 8 MiB by default.
+    pub fn max_slot_bytes(mut self, bytes: usize) -> StoreBuilder {
+        self.log.max_slot_bytes = bytes;
+        self
+    }
+
+    /// Called with transaction and sequence before the first put of every offer, to make the pair durable: whoever lost
+    /// track of a commit asks for its outcome with it.
+    pub fn before_put(mut self, before_put: BeforePut) -> StoreBuilder {
+        self.log.before_put = Some(before_put);
+        self
+    }
+
+    /// SlateDB's settings for the `Db`, when this process holds the store. The library switches off the collection of
+    /// SlateDB's own WAL, which this store does not have.
+    pub fn settings(mut self, settings: Settings) -> StoreBuilder {
+        self.settings = settings;
+        self
+    }
+
+    /// SlateDB's options for readers. The library sets the poll interval and `skip_wal_replay`.
+    pub fn reader_options(mut self, options: DbReaderOptions) -> StoreBuilder {
+        self.reader_options = options;
+        self
+    }
+
+    /// A block cache that the `Db` and all readers share. `id` is the store's number in it. A store has a cache of its own
+    /// by default, of 64 MiB for blocks and 32 MiB for indexes and filters.
+    pub fn block_cache(mut self, cache: Arc<dyn DbCache>, id: u64) -> StoreBuilder {
+        self.cache = Cache::Shared(SharedCache { cache, id });
+        self
+    }
+
+    /// No block cache: every read of a file goes to the bucket.
+    pub fn without_block_cache(mut self) -> StoreBuilder {
+        self.cache = Cache::None;
+        self
+    }
+
+    /// The store's segment extractor, whose prefixes all have `prefix_bytes` bytes: prefixes that can nest would let two
+    /// processes land slots that no store takes together. Keys without such a prefix are refused before they are offered.
+    pub fn segment_extractor(mut self, extractor: Arc<dyn PrefixExtractor>, prefix_bytes: usize) -> StoreBuilder {
+        self.extractor = Some(extractor);
+        self.prefix_bytes = prefix_bytes;
+        self
+    }
+
+    /// The store's merge operator. Operands are refused in transactions; it serves rows that are older than the log.
+    pub fn merge_operator(mut self, operator: Arc<dyn MergeOperator + Send + Sync>) -> StoreBuilder {
+        self.merge_operator = Some(operator);
+        self
+    }
+
+    /// Anything else of the `Db`. It runs before the library sets plug and clock.
+    pub fn customise_db(
+        mut self,
+        customise: impl Fn(DbBuilder<Path>) -> DbBuilder<Path> + Send + Sync + 'static,
+    ) -> StoreBuilder {
+        self.customise_db = Some(Arc::new(customise));
+        self
+    }
+
+    /// Anything else of a reader. It runs before the library sets mode, clock and options.
+    pub fn customise_reader(
+        mut self,
+        customise: impl Fn(DbReaderBuilder<Path>) -> DbReaderBuilder<Path> + Send + Sync + 'static,
+    ) -> StoreBuilder {
+        self.customise_reader = Some(Arc::new(customise));
+        self
+    }
+
+    /// How this process holds the store, when it does. The limit of unmerged files follows the settings.
+    pub fn holding(mut self, options: HoldingOptions) -> StoreBuilder {
+        self.holding = options;
+        self
+    }
+
+    /// When this process looks whether the store was folded. See [`Looks::default`].
+    pub fn looks(mut self, looks: Looks) -> StoreBuilder {
+        self.looks = looks;
+        self
+    }
+
+    /// How often the log is asked for more while nobody waits. A second by default.
+    pub fn poll(mut self, interval: Duration) -> StoreBuilder {
+        self.poll = interval;
+        self
+    }
+
+    /// How long a transaction may be tried again in all. Thirty seconds by default.
+    pub fn transaction_budget(mut self, budget: Duration) -> StoreBuilder {
+        self.transaction_budget = budget;
+        self
+    }
+
+    /// How many bytes of unfolded rows this process holds at most, 1 GiB by default. Past it the store must be folded.
+    pub fn max_tail_bytes(mut self, bytes: usize) -> StoreBuilder {
+        self.max_tail_bytes = bytes;
+        self
+    }
+
+    /// Opens a store that is there, for reading and committing. Creates nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`AdoptionError::NoLog`] where there is none.
+    pub async fn open_existing(self) -> Result<Store, OpenError> {
+        let bucket = self.bucket_of(self.environment_or_system()?);
+        let record = find(&bucket, &bucket.deadline()).await?;
+        self.open_log(bucket, record).await
+    }
+
+    /// Opens a store, and begins its log where nothing is. The bucket is probed first.
+    ///
+    /// # Errors
+    ///
+    /// See [`OpenError`].
+    pub async fn open(self) -> Result<Store, OpenError> {
+        let bucket = self.bucket_of(self.environment_or_system()?);
+        let record = find_or_begin(&bucket, &self.fresh, &bucket.deadline()).await?;
+        self.open_log(bucket, record).await
+    }
+
+    fn environment_or_system(&self) -> Result<Environment, NoRandomness> {
+        self.environment.clone().map_or_else(Environment::system, Ok)
+    }
+
+    fn bucket_of(&self, environment: Environment) -> Bucket {
+        Bucket::new(self.bucket.clone(), self.path.clone(), environment, self.pace.clone())
+    }
+
+    async fn open_log(mut self, bucket: Bucket, record: crate::record::AdoptionRecord) -> Result<Store, OpenError> {
+        self.check_settings()?;
+        if let Some(route) = self.route() {
+            if !route(&record.reserved_key) {
+                return Err(OpenError::ReservedKeyNotRouted { prefix_bytes: self.prefix_bytes });
+            }
+            self.log.route = Some(route);
+        }
+        if let Cache::Own = self.cache {
+            self.cache = Cache::Shared(SharedCache { cache: own_cache(), id: OWN_CACHE_ID });
+        }
+        let log = SlotLog::new(bucket, record, self.log.clone());
+        Store::load(log, self).await
+    }
+
+    fn check_settings(&mut self) -> Result<(), OpenError> {
+        let expected = self.looks.interval * LOOKS_A_LIFETIME;
+        match &self.settings.compactor_options {
+            Some(compactor) if compactor.checkpoint_lifetime < expected => {
+                return Err(OpenError::CheckpointLifetime { expected, found: compactor.checkpoint_lifetime });
+            }
+            Some(_) => {}
+            None => self.holding.compaction_wait = Duration::ZERO,
+        }
+        self.holding.l0_limit = self.settings.l0_max_ssts.min(self.settings.l0_max_ssts_per_key);
+        if let Some(collector) = &mut self.settings.garbage_collector_options {
+            collector.wal_options = None;
+            collector.wal_fence_options = None;
+        }
+        Ok(())
+    }
+
+    fn route(&self) -> Option<Route> {
+        let extractor = self.extractor.clone()?;
+        let prefix_bytes = self.prefix_bytes;
+        Some(Arc::new(move |key| {
+            let target = PrefixTarget::Point(bytes::Bytes::copy_from_slice(key));
+            prefix_bytes > 0 && extractor.prefix_len(&target) == Some(prefix_bytes)
+        }))
+    }
+
+    /// How bases of the store are opened.
+    pub(super) fn base_settings(&self, bucket: &Bucket) -> BaseSettings {
+        let environment = bucket.environment();
+        let seed = environment.randomness.number();
+        let customise = self.customise_reader.clone();
+        let defaults = BaseSettings::new(self.bucket.clone(), self.path.clone(), environment.clock.clone());
+        BaseSettings {
+            cache: self.shared_cache(),
+            options: self.reader_options.clone(),
+            merge_operator: self.merge_operator.clone(),
+            segment_extractor: self.extractor.clone(),
+            customise: Some(Arc::new(move |builder| {
+                let builder = builder.with_seed(seed);
+                customise.iter().fold(builder, |builder, customise| customise(builder))
+            })),
+            read_deadline: self.pace.call,
+            ..defaults
+        }
+    }
+
+    /// Opens the store as its writer, over `session`.
+    pub(super) async fn open_db(&self, session: &WriterSession, seed: u64) -> Result<Db, TakeError> {
+        let mut builder = Db::builder(self.path.clone(), self.bucket.clone())
+            .with_settings(self.settings.clone())
+            .with_seed(seed)
+            .with_db_cache_disabled();
+        if let Some(SharedCache { cache, id }) = self.shared_cache() {
+            builder = builder.with_db_cache(cache, id);
+        }
+        if let Some(extractor) = &self.extractor {
+            builder = builder.with_segment_extractor(extractor.clone());
+        }
+        if let Some(operator) = &self.merge_operator {
+            builder = builder.with_merge_operator(operator.clone());
+        }
+        if let Some(customise) = &self.customise_db {
+            builder = customise(builder);
+        }
+        let opening = builder.with_wal_writer(session.writer_init()).with_system_clock(session.clock()).build();
+        // The future of an open is larger than a task's stack should carry.
+        Ok(Box::pin(opening).await?)
+    }
+
+    fn shared_cache(&self) -> Option<SharedCache> {
+        match &self.cache {
+            Cache::Shared(shared) => Some(shared.clone()),
+            Cache::Own | Cache::None => None,
+        }
+    }
+}
+
+impl fmt::Debug for StoreBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoreBuilder").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+fn own_cache() -> Arc<dyn DbCache> {
+    let part = |max_capacity| -> Option<Arc<dyn DbCache>> {
+        Some(Arc::new(FoyerCache::new_with_opts(FoyerCacheOptions { max_capacity, ..FoyerCacheOptions::default() })))
+    };
+    Arc::new(SplitCache::new().with_block_cache(part(BLOCK_CACHE_BYTES)).with_meta_cache(part(META_CACHE_BYTES)).build())
+}
