@@ -1,1 +1,5 @@
 //! The verbs over a commit log.
+
+pub mod arguments;
+pub mod location;
+pub mod rows;
