@@ -1,5 +1,6 @@
 //! The verbs over a commit log.
 
 pub mod arguments;
+pub mod demo;
 pub mod location;
 pub mod rows;
