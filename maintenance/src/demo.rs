@@ -1,13 +1,14 @@
 //! The demo: processes move money through one store, some are killed, and an audit counts that nothing was lost.
 
 pub mod audit;
+pub mod bank;
 pub mod events;
-//history
+pub mod history;
 pub mod journal;
-//page
+pub mod page;
 pub mod plan;
-//progress
-//supervise
+pub mod progress;
+pub mod supervise;
 
 use std::fmt;
 

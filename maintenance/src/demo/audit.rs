@@ -9,24 +9,12 @@ use commit_log::identity::TransactionId;
 use commit_log::slot::Sequence;
 use serde::{Deserialize, Serialize};
 
+use super::bank::TransferRow;
 use super::journal::Entry;
 use super::plan::{Account, Plan, TransferId};
 
 /// The most findings that a verdict names; more are counted. One is enough to fail.
 pub const MAX_NAMED_FINDINGS: usize = 50;
-
-/// What one transfer left in the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TransferRow {
-    /// The transaction that wrote it.
-    pub transaction: [u8; 16],
-    /// Where the money came from.
-    pub from: u32,
-    /// Where it went.
-    pub to: u32,
-    /// How much was moved.
-    pub moved: u64,
-}
 
 /// What became of a put, asked of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -83,7 +83,7 @@ impl<'e> Count<'e> {
         let mut expected: BTreeMap<u32, i64> = (0..accounts).map(|account| (account, opening)).collect();
         for row in self.evidence.transfers.values() {
             let moved = i64::try_from(row.moved).unwrap_or(i64::MAX);
-            for (account, change) in [(row.from, moved.saturating_neg()), (row.to, moved)] {
+            for (account, change) in [(row.from.0, moved.saturating_neg()), (row.to.0, moved)] {
                 let balance = expected.entry(account).or_insert(0);
                 *balance = balance.saturating_add(change);
             }
@@ -133,7 +133,7 @@ impl<'e> Count<'e> {
     /// Everything that is said to be in is there, once.
     fn kept(&mut self) {
         for (id, transactions) in std::mem::take(&mut self.promised) {
-            let row = self.evidence.transfers.get(&id).map(|row| TransactionId::from_bytes(row.transaction));
+            let row = self.evidence.transfers.get(&id).map(|row| row.transaction);
             if transactions.len() > 1 {
                 self.found(Finding::Doubled { transfer: id.key() });
             }
@@ -151,7 +151,7 @@ impl<'e> Count<'e> {
         for (id, row) in self.evidence.transfers {
             let planned = self.evidence.plan.transfer(*id);
             let is_planned = id.number < self.evidence.plan.transfers_of(id.writer);
-            let as_planned = (row.from, row.to) == (planned.from.0, planned.to.0) && row.moved <= planned.amount;
+            let as_planned = (row.from, row.to) == (planned.from, planned.to) && row.moved <= planned.amount;
             if is_planned && !as_planned {
                 self.found(Finding::Altered { transfer: id.key() });
             }

@@ -1,3 +1,4 @@
+use super::super::bank::Balances;
 use super::super::journal::Word;
 use super::super::plan::{OPENING_BALANCE, Shape};
 use super::*;
@@ -42,10 +43,10 @@ impl World {
 
     fn transfer(&mut self, id: TransferId, number: u64) {
         let planned = self.plan.transfer(id);
-        let moved = planned.amount.min(self.balances[&planned.from]);
-        *self.balances.get_mut(&planned.from).unwrap() -= moved;
-        *self.balances.get_mut(&planned.to).unwrap() += moved;
-        let row = TransferRow { transaction: *transaction(number).as_bytes(), from: planned.from.0, to: planned.to.0, moved };
+        let before = Balances { from: self.balances[&planned.from], to: self.balances[&planned.to] };
+        let (after, moved) = super::super::bank::moved(planned, before);
+        self.balances.extend([(planned.from, after.from), (planned.to, after.to)]);
+        let row = TransferRow { transaction: transaction(number), from: planned.from, to: planned.to, moved };
         self.transfers.insert(id, row);
         let journal = &mut self.journals[usize::from(id.writer)];
         match id.number {
@@ -110,8 +111,8 @@ fn an_acknowledged_transfer_that_is_gone_is_found() {
     let mut world = World::new();
     let (id, transfer) = world.acknowledged();
     let row = world.transfers.remove(&id).unwrap();
-    *world.balances.get_mut(&Account(row.from)).unwrap() += row.moved;
-    *world.balances.get_mut(&Account(row.to)).unwrap() -= row.moved;
+    *world.balances.get_mut(&row.from).unwrap() += row.moved;
+    *world.balances.get_mut(&row.to).unwrap() -= row.moved;
     assert_eq!(world.findings(), [Finding::Missing { transfer }, Finding::Unfinished { writer: 1, count: 1 }]);
 }
 
@@ -135,7 +136,7 @@ fn a_transfer_that_was_made_twice_is_found() {
 fn a_row_that_the_acknowledged_transaction_did_not_write_is_found() {
     let mut world = World::new();
     let (id, transfer) = world.acknowledged();
-    world.transfers.get_mut(&id).unwrap().transaction = [9; 16];
+    world.transfers.get_mut(&id).unwrap().transaction = TransactionId::from_bytes([9; 16]);
     assert_eq!(world.findings(), [Finding::Overwritten { transfer }]);
 }
 

@@ -1,0 +1,143 @@
+//! Scales, numbers and escaping: what every part of the page draws with.
+
+use std::fmt::Write;
+
+use super::super::Role;
+use super::super::history::{History, What};
+use super::COLUMNS;
+
+/// The width of every drawing, in its own units. Drawings stretch; strokes and text do not.
+pub(super) const WIDTH: f64 = 1_000.0;
+
+/// The most labels of the time axis, so that they do not meet on a phone.
+const MAX_LABELS: u64 = 6;
+
+/// Time across the page.
+#[derive(Debug)]
+pub(super) struct Scale {
+    /// How long the run was, in ms.
+    pub(super) duration: u64,
+    /// When somebody was killed.
+    pub(super) kills: Vec<u64>,
+}
+
+impl Scale {
+    pub(super) fn of(history: &History) -> Scale {
+        let marks = history.marks.iter().filter(|mark| mark.role != Role::Auditor);
+        let duration = marks.map(|mark| mark.at).max().unwrap_or(0).max(1);
+        let kills = history.marks.iter().filter(|mark| mark.what == What::Killed).map(|mark| mark.at).collect();
+        Scale { duration, kills }
+    }
+
+    /// Where `at` is, in a drawing's units.
+    pub(super) fn x(&self, at: u64) -> f64 {
+        self.share(at) * WIDTH
+    }
+
+    /// Where `at` is, in per cent of the width.
+    pub(super) fn percent(&self, at: u64) -> f64 {
+        self.share(at) * 100.0
+    }
+
+    fn share(&self, at: u64) -> f64 {
+        at.min(self.duration) as f64 / self.duration as f64
+    }
+
+    /// The column that `at` falls into.
+    pub(super) fn column(&self, at: u64) -> usize {
+        let column = u128::from(at) * COLUMNS as u128 / u128::from(self.duration);
+        usize::try_from(column).unwrap_or(COLUMNS).min(COLUMNS - 1)
+    }
+
+    /// How long a column lasts, in ms, at least one.
+    pub(super) fn column_millis(&self) -> u64 {
+        (self.duration / COLUMNS as u64).max(1)
+    }
+
+    /// Round times to put labels at.
+    pub(super) fn labels(&self) -> Vec<u64> {
+        let steps = (0..).flat_map(|power| [1, 2, 5].map(|digit| digit * 10_u64.saturating_pow(power)));
+        let step = steps.take(60).find(|step| self.duration / step < MAX_LABELS).unwrap_or(self.duration);
+        (0..=self.duration / step).map(|count| count * step).collect()
+    }
+}
+
+/// How many of `times` fall into each column.
+pub(super) fn columns(scale: &Scale, times: impl IntoIterator<Item = u64>) -> Vec<u64> {
+    let mut counts = vec![0; COLUMNS];
+    for at in times {
+        if let Some(count) = counts.get_mut(scale.column(at)) {
+            *count += 1;
+        }
+    }
+    counts
+}
+
+/// A column as a closed shape: its left edge, and how far it reaches from `base` (negative is up).
+pub(super) fn bar(path: &mut String, column: usize, base: f64, reach: f64) {
+    let width = WIDTH / COLUMNS as f64;
+    let _ = write!(path, "M{:.1} {base:.1}h{:.1}v{reach:.1}h-{:.1}z", column as f64 * width, width * 0.8, width * 0.8);
+}
+
+/// Text as HTML and attributes hold it.
+pub(super) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A number with its thousands apart.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A time as people say it.
+pub(super) fn seconds(millis: u64) -> String {
+    match millis {
+        0 => "0 s".to_owned(),
+        1..1_000 => format!("{millis} ms"),
+        1_000..120_000 if millis % 1_000 == 0 => format!("{} s", millis / 1_000),
+        1_000..120_000 => format!("{}.{} s", millis / 1_000, millis % 1_000 / 100),
+        _ => format!("{} min {} s", millis / 60_000, millis / 1_000 % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_times_read_as_people_write_them() {
+        assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([0, 20, 1_000, 1_250, 125_000].map(seconds), ["0 s", "20 ms", "1 s", "1.2 s", "2 min 5 s"]);
+    }
+
+    #[test]
+    fn labels_are_round_few_and_within_the_run() {
+        for duration in [1, 7, 450, 12_345, 60_000, 3_600_000, u64::MAX / 2] {
+            let scale = Scale { duration, kills: Vec::new() };
+            let labels = scale.labels();
+            assert!((1..=MAX_LABELS as usize).contains(&labels.len()), "{duration}: {labels:?}");
+            assert!(labels.iter().all(|label| *label <= duration));
+            assert!(scale.column(duration) < COLUMNS);
+        }
+        assert_eq!(Scale { duration: 12_345, kills: Vec::new() }.labels(), [0, 5_000, 10_000]);
+    }
+}
