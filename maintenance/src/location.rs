@@ -73,7 +73,14 @@ pub struct Location(Kind);
 #[derive(Clone, PartialEq, Eq)]
 enum Kind {
     Directory(PathBuf),
-    Bucket { cloud: Cloud, url: Url, path: Path },
+    Bucket(Box<InCloud>),
+}
+
+#[derive(Clone, PartialEq, Eq)]
+struct InCloud {
+    cloud: Cloud,
+    url: Url,
+    path: Path,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -204,7 +211,7 @@ impl Location {
         }
         let url = Url::parse(&address.0).map_err(|source| LocationError::NotAUrl { address: address.clone(), source })?;
         let parsed = ObjectStoreScheme::parse(&url).ok();
-        let bucket = |cloud: Cloud, path: Path| Location(Kind::Bucket { cloud, url: url.clone(), path });
+        let bucket = |cloud: Cloud, path: Path| Location(Kind::Bucket(Box::new(InCloud { cloud, url: url.clone(), path })));
         let location = match (url.scheme(), parsed) {
             ("file", Some((ObjectStoreScheme::Local, _))) if address.0.get(4..).is_some_and(|rest| rest.starts_with(":/")) => {
                 let directory = url.to_file_path().map_err(|()| LocationError::NotAbsolute { address: address.clone() })?;
@@ -229,7 +236,7 @@ impl Location {
     pub fn directory(&self) -> Option<&FilePath> {
         match &self.0 {
             Kind::Directory(directory) => Some(directory),
-            Kind::Bucket { .. } => None,
+            Kind::Bucket(_) => None,
         }
     }
 
@@ -238,10 +245,10 @@ impl Location {
     pub fn child(&self, name: &str) -> Location {
         match &self.0 {
             Kind::Directory(directory) => Location(Kind::Directory(directory.join(name))),
-            Kind::Bucket { cloud, url, path } => {
-                let mut url = url.clone();
+            Kind::Bucket(place) => {
+                let InCloud { cloud, mut url, path } = place.as_ref().clone();
                 url.set_path(&format!("{}/{name}", url.path().trim_end_matches('/')));
-                Location(Kind::Bucket { cloud: *cloud, url, path: path.clone().join(name) })
+                Location(Kind::Bucket(Box::new(InCloud { cloud, url, path: path.join(name) })))
             }
         }
     }
@@ -250,7 +257,7 @@ impl Location {
     pub fn address(&self) -> Address {
         match &self.0 {
             Kind::Directory(directory) => Address(from_here(directory).display().to_string()),
-            Kind::Bucket { url, .. } => Address(url.to_string()),
+            Kind::Bucket(place) => Address(place.url.to_string()),
         }
     }
 
@@ -259,7 +266,7 @@ impl Location {
     pub fn boundary_files_enabled(&self) -> bool {
         match self.0 {
             Kind::Directory(_) => false,
-            Kind::Bucket { .. } => true,
+            Kind::Bucket(_) => true,
         }
     }
 
@@ -272,7 +279,8 @@ impl Location {
     pub fn open(&self, purpose: Purpose) -> Result<Opened, LocationError> {
         match &self.0 {
             Kind::Directory(directory) => self.open_directory(directory, purpose),
-            Kind::Bucket { cloud, url, path } => {
+            Kind::Bucket(place) => {
+                let InCloud { cloud, url, path } = place.as_ref();
                 let bucket = client(*cloud, url)
                     .map_err(|error| LocationError::Client { location: self.clone(), trouble: explain(&error) })?;
                 Ok(Opened { bucket, path: path.clone() })
@@ -304,7 +312,7 @@ impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Kind::Directory(directory) => directory.display().fmt(f),
-            Kind::Bucket { url, .. } => f.write_str(&redacted(url.as_str())),
+            Kind::Bucket(place) => f.write_str(&redacted(place.url.as_str())),
         }
     }
 }

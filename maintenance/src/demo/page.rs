@@ -18,8 +18,9 @@ pub const MAX_RIBBON_SLOTS: u64 = 2_000;
 /// The columns in which commits are counted over time. Each is a few pixels on a wide screen, one on a phone.
 pub const COLUMNS: usize = 200;
 
-/// The marks of one lane that are drawn one by one. With more, columns say how many there were.
-pub const MAX_SINGLE_MARKS: usize = 150;
+/// The marks of a kind that one lane draws one by one, if no two are so near that they would touch. With more, columns
+/// say how many there were.
+pub const MAX_SINGLE_MARKS: usize = 100;
 
 /// The colours of writers. With more writers they repeat; every lane has its name beside it.
 const COLOURS: u16 = 8;
@@ -93,7 +94,7 @@ fn picture(history: &History, scale: &Scale) -> String {
     put(
         &mut html,
         format_args!(
-            "<p class=\"note\">A lane with more than {MAX_SINGLE_MARKS} marks of a kind is drawn in columns of {wide} ms, their height the count."
+            "<p class=\"note\">Where marks would touch, a lane counts them in columns of {wide} ms: slots won upwards, lost races downwards and pale."
         ),
     );
     if history.dropped > 0 {
@@ -152,7 +153,7 @@ fn ribbon(history: &History) -> String {
     for row in 0..full {
         put(&mut html, format_args!("M0 {}h{}", row * CELL + CELL / 2, size.0));
     }
-    if shown % A_ROW > 0 {
+    if !shown.is_multiple_of(A_ROW) {
         put(&mut html, format_args!("M0 {}h{}", full * CELL + CELL / 2, shown % A_ROW * CELL));
     }
     html.push_str("\"/>\n");

@@ -80,7 +80,13 @@ pub fn explain(error: &object_store::Error) -> Trouble {
             Trouble::Changed { path: redacted(path) }
         }
         E::Generic { store, source } => Trouble::Said { store, detail: shortened(source.as_ref()) },
-        other => Trouble::Said { store: "object store", detail: shortened(other) },
+        // The rest are the client's own affair; the enum may grow.
+        other @ (E::InvalidPath { .. }
+        | E::JoinError { .. }
+        | E::NotSupported { .. }
+        | E::NotImplemented { .. }
+        | E::UnknownConfigurationKey { .. }
+        | _) => Trouble::Said { store: "object store", detail: shortened(other) },
     }
 }
 
@@ -119,7 +125,7 @@ fn by_cause(error: &object_store::Error) -> Option<Trouble> {
             return match http.kind() {
                 HttpErrorKind::Connect => Some(Trouble::Unreachable),
                 HttpErrorKind::Timeout => Some(Trouble::TimedOut),
-                _ => None,
+                HttpErrorKind::Request | HttpErrorKind::Interrupted | HttpErrorKind::Decode | HttpErrorKind::Unknown | _ => None,
             };
         }
         let kind = cause.downcast_ref::<io::Error>()?.kind();

@@ -100,7 +100,7 @@ pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);
@@ -113,7 +113,7 @@ pub(super) fn seconds(millis: u64) -> String {
     match millis {
         0 => "0 s".to_owned(),
         1..1_000 => format!("{millis} ms"),
-        1_000..120_000 if millis % 1_000 == 0 => format!("{} s", millis / 1_000),
+        1_000..120_000 if millis.is_multiple_of(1_000) => format!("{} s", millis / 1_000),
         1_000..120_000 => format!("{}.{} s", millis / 1_000, millis % 1_000 / 100),
         _ => format!("{} min {} s", millis / 60_000, millis / 1_000 % 60),
     }

@@ -99,7 +99,7 @@ pub(super) fn writer(history: &History, scale: &Scale, writer: u16) -> String {
     let colour = colour(writer);
     let mut drawing = dead(history, scale, role);
     let _ = write!(drawing, "<path class=\"base\" d=\"M0 {BASE}h{WIDTH}\"/>");
-    match won.len() <= MAX_SINGLE_MARKS {
+    match stand_apart(scale, &won) {
         true => {
             let _ = write!(drawing, "<path class=\"dot w{colour}\" d=\"{}\"/>", dots(scale, &won, BASE - 9.0));
         }
@@ -108,7 +108,7 @@ pub(super) fn writer(history: &History, scale: &Scale, writer: u16) -> String {
             let _ = write!(drawing, "<path class=\"area w{colour}\" d=\"{path}\"/>");
         }
     }
-    match lost.len() <= MAX_SINGLE_MARKS {
+    match stand_apart(scale, &lost) {
         true => {
             let path = dots(scale, &lost, BASE + 9.0);
             let _ = write!(drawing, "<path class=\"ring w{colour}\" d=\"{path}\"/><path class=\"hole\" d=\"{path}\"/>");
@@ -163,50 +163,54 @@ pub(super) fn folder(history: &History, scale: &Scale) -> String {
     .html(scale)
 }
 
-/// The head, and below it how far the folded part has come.
+/// The tail: how many slots are past what is folded. It grows with commits and falls with folds.
 pub(super) fn tail(history: &History, scale: &Scale) -> String {
-    let mut heads = vec![0_u64; COLUMNS];
-    let mut steps = vec![(0, 0)];
-    for mark in &history.marks {
-        match mark.what {
-            What::Committed(sequence) | What::Lost(sequence) => {
-                let head = heads.get_mut(scale.column(mark.at));
-                head.into_iter().for_each(|head| *head = (*head).max(sequence));
-            }
-            What::Folded(through) => steps.push((mark.at, through)),
-            What::Started | What::Killed | What::Ended | What::Unknown(_) | What::Resolved(..) => {}
-        }
+    let points = tail_points(history, scale);
+    let longest = points.iter().map(|(_, tail)| *tail).max().unwrap_or(0);
+    let y = |tail: u64| TAIL_HEIGHT - tail as f64 / longest.max(1) as f64 * (TAIL_HEIGHT - 6.0);
+    let mut line = format!("M0 {TAIL_HEIGHT:.1}");
+    for (at, tail) in &points {
+        let _ = write!(line, "L{:.1} {:.1}", scale.x(*at), y(*tail));
     }
-    let y = |sequence: u64| TAIL_HEIGHT - sequence as f64 / history.head.max(1) as f64 * (TAIL_HEIGHT - 6.0);
-    let mut head_line = format!("M0 {TAIL_HEIGHT:.1}");
-    let mut highest = 0;
-    for (column, head) in heads.iter().enumerate() {
-        highest = highest.max(*head);
-        let _ = write!(head_line, "L{:.1} {:.1}", (column + 1) as f64 * WIDTH / COLUMNS as f64, y(highest));
-    }
-    let mut fold_line = format!("M0 {TAIL_HEIGHT:.1}");
-    let mut through = 0;
-    for (at, to) in steps {
-        through = through.max(to);
-        let _ = write!(fold_line, "H{:.1}V{:.1}", scale.x(at), y(through));
-    }
-    let _ = write!(fold_line, "H{WIDTH}");
-    let drawing = format!(
-        "<path class=\"tail\" d=\"{head_line}V{TAIL_HEIGHT}H0z\"/><path class=\"folded\" d=\"{fold_line}V{TAIL_HEIGHT}H0z\"/>\
-         <path class=\"edge\" d=\"{fold_line}\"/><path class=\"head\" d=\"{head_line}\"/>"
-    );
-    let (head, folded) = (grouped(history.head), grouped(history.folded));
+    let drawing = format!("<path class=\"tail\" d=\"{line}V{TAIL_HEIGHT}H0z\"/><path class=\"edge\" d=\"{line}\"/>");
+    let [longest, head, folded] = [longest, history.head, history.folded].map(grouped);
     Row {
-        name: "head and folded",
-        count: format!("head {head}, folded to {folded}"),
+        name: "tail, not yet folded",
+        count: format!("{longest} slots at most; at the end head {head}, folded through {folded}"),
         height: TAIL_HEIGHT,
-        description: format!(
-            "The log's head over time, up to slot {head}, and the slots folded into the store, up to {folded}."
-        ),
+        description: format!("How many slots were not yet folded, {longest} at most. The head came to {head}, the folds to {folded}."),
         drawing,
         marks: String::new(),
     }
     .html(scale)
+}
+
+/// The tail's length when it begins a column, and before and after each fold.
+fn tail_points(history: &History, scale: &Scale) -> Vec<(u64, u64)> {
+    let (mut head, mut folded, mut column) = (0_u64, 0_u64, None);
+    let mut points = Vec::new();
+    for mark in &history.marks {
+        match mark.what {
+            What::Committed(sequence) | What::Lost(sequence) => {
+                head = head.max(sequence);
+                let at = Some(scale.column(mark.at));
+                if at != column {
+                    column = at;
+                    points.push((mark.at, head.saturating_sub(folded)));
+                }
+            }
+            What::Folded(through) => {
+                points.push((mark.at, head.saturating_sub(folded)));
+                (head, folded) = (head.max(through), folded.max(through));
+                points.push((mark.at, head.saturating_sub(folded)));
+            }
+            What::Started | What::Killed | What::Ended | What::Unknown(_) | What::Resolved(..) => {}
+        }
+    }
+    points.push((scale.duration, head.saturating_sub(folded)));
+    // Processes tell in their own order; a line goes one way.
+    points.sort_by_key(|(at, _)| *at);
+    points
 }
 
 /// The time below everything.
@@ -224,6 +228,12 @@ pub(super) fn axis(scale: &Scale) -> String {
 
 fn colour(writer: u16) -> u16 {
     writer % COLOURS
+}
+
+/// Whether marks can be drawn one by one and be told apart.
+fn stand_apart(scale: &Scale, times: &[u64]) -> bool {
+    let counts = columns(scale, times.iter().copied());
+    times.len() <= MAX_SINGLE_MARKS && counts.windows(2).all(|two| two.iter().sum::<u64>() <= 1)
 }
 
 fn dots(scale: &Scale, times: &[u64], y: f64) -> String {

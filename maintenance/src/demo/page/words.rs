@@ -64,19 +64,19 @@ pub(super) fn audit(history: &History) -> String {
     };
     html.push_str("<dl class=\"claims\">\n");
     for (claim, numbers) in claims(verdict) {
-        let _ = write!(html, "<dt>{claim}</dt><dd>{}</dd>\n", escaped(&numbers));
+        let _ = writeln!(html, "<dt>{claim}</dt><dd>{}</dd>", escaped(&numbers));
     }
     html.push_str("</dl>\n");
     match verdict.findings.is_empty() {
-        true => html.push_str("<p class=\"verdict clean\">Clean: the journals of the writers and the store agree.</p>\n"),
+        true => html.push_str("<p class=\"verdict clean\">Clean. The total is unchanged, every acknowledged transfer is there exactly once, nothing was doubled, and it is known what became of every put.</p>\n"),
         false => {
             let _ = write!(html, "<p class=\"verdict off\">{}</p>\n<ul class=\"findings\">\n", escaped(&headline(history)));
             for finding in &verdict.findings {
-                let _ = write!(html, "<li>{}</li>\n", escaped(&finding.to_string()));
+                let _ = writeln!(html, "<li>{}</li>", escaped(&finding.to_string()));
             }
             let more = verdict.findings_count - verdict.findings.len() as u64;
             if more > 0 {
-                let _ = write!(html, "<li>and {} more</li>\n", grouped(more));
+                let _ = writeln!(html, "<li>and {} more</li>", grouped(more));
             }
             html.push_str("</ul>\n");
         }
