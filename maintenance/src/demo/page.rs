@@ -15,8 +15,14 @@ const STYLE: &str = include_str!("page/style.css");
 /// The slots that the ribbon shows, each as one cell. More would be cells of a pixel.
 pub const MAX_RIBBON_SLOTS: u64 = 2_000;
 
-/// The columns in which commits are counted over time. Each is a few pixels on a wide screen, one on a phone.
-pub const COLUMNS: usize = 200;
+/// The most columns in which commits are counted over time: each is a few pixels on a wide screen, one on a phone.
+pub const MAX_COLUMNS: usize = 200;
+
+/// The fewest columns, for runs of few commits: with more, most would count none.
+const MIN_COLUMNS: usize = 40;
+
+/// The commits that a column should count on average, so that its height says something.
+const COMMITS_A_COLUMN: usize = 10;
 
 /// The marks of a kind that one lane draws one by one, if no two are so near that they would touch. With more, columns
 /// say how many there were.
@@ -61,7 +67,7 @@ pub fn render(history: &History, heading: &Heading) -> String {
 
 /// Writing to a string does not fail.
 fn put(page: &mut String, text: std::fmt::Arguments<'_>) {
-    drop(page.write_fmt(text));
+    let _ = page.write_fmt(text);
 }
 
 fn header(history: &History, title: &str) -> String {
@@ -130,31 +136,32 @@ fn legend(history: &History) -> String {
 
 /// Slot after slot, a cell in its winner's colour.
 fn ribbon(history: &History) -> String {
-    const A_ROW: u64 = 100;
     const CELL: u64 = 10;
     let shown = history.head.min(MAX_RIBBON_SLOTS);
-    let rows = shown.div_ceil(A_ROW).max(1);
+    // Few slots get larger cells.
+    let (a_row, in_words) = if shown <= 500 { (50, "fifty") } else { (100, "a hundred") };
+    let rows = shown.div_ceil(a_row).max(1);
     let mut paths = vec![String::new(); usize::from(COLOURS.min(history.shape.writers.max(1)))];
     for mark in &history.marks {
         let (What::Committed(sequence), Role::Writer(writer)) = (mark.what, mark.role) else { continue };
         if let (Some(at), Some(path)) = (sequence.checked_sub(1), paths.get_mut(usize::from(writer % COLOURS)))
             && at < shown
         {
-            put(path, format_args!("M{} {}h8", at % A_ROW * CELL + 1, at / A_ROW * CELL + CELL / 2));
+            put(path, format_args!("M{} {}h8", at % a_row * CELL + 1, at / a_row * CELL + CELL / 2));
         }
     }
-    let size = (A_ROW * CELL, rows * CELL);
+    let size = (a_row * CELL, rows * CELL);
     let mut html = format!(
-        "<section>\n<h2>The log, slot by slot</h2>\n<svg class=\"ribbon\" viewBox=\"0 0 {} {}\" role=\"img\">\n<title>Who won which slot</title>\n<desc>{} cells, a hundred a row, each in the colour of the writer that won the slot.</desc>\n",
+        "<section>\n<h2>The log, slot by slot</h2>\n<svg class=\"ribbon\" viewBox=\"0 0 {} {}\" role=\"img\">\n<title>Who won which slot</title>\n<desc>{} cells, {in_words} a row, each in the colour of the writer that won the slot.</desc>\n",
         size.0, size.1, shown,
     );
-    let full = shown / A_ROW;
+    let full = shown / a_row;
     put(&mut html, format_args!("<path class=\"cells\" d=\""));
     for row in 0..full {
         put(&mut html, format_args!("M0 {}h{}", row * CELL + CELL / 2, size.0));
     }
-    if !shown.is_multiple_of(A_ROW) {
-        put(&mut html, format_args!("M0 {}h{}", full * CELL + CELL / 2, shown % A_ROW * CELL));
+    if !shown.is_multiple_of(a_row) {
+        put(&mut html, format_args!("M0 {}h{}", full * CELL + CELL / 2, shown % a_row * CELL));
     }
     html.push_str("\"/>\n");
     for (writer, path) in paths.iter().enumerate() {
@@ -167,7 +174,7 @@ fn ribbon(history: &History) -> String {
     put(
         &mut html,
         format_args!(
-            "</svg>\n<p class=\"note\">{which}, a hundred a row. Grey: a slot that says nothing of a transfer, or whose winner was killed before it could tell.</p>\n</section>\n"
+            "</svg>\n<p class=\"note\">{which}, {in_words} a row. Grey: a slot that says nothing of a transfer, or whose winner was killed before it could tell.</p>\n</section>\n"
         ),
     );
     html

@@ -117,3 +117,20 @@ fn a_child_is_named_so_that_another_process_finds_it() {
     assert!(parse("relative").unwrap().address().0.starts_with('/'));
     assert!(parse("s3://bucket").unwrap().boundary_files_enabled());
 }
+
+#[tokio::test]
+async fn a_refused_connection_is_explained_without_the_key_that_was_tried() {
+    // A port that was free a moment ago: nobody listens.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let store = AmazonS3Builder::new().with_bucket_name("bucket").with_region("r").with_access_key_id("AKIAFAKE");
+    let store = store.with_secret_access_key(SECRET).with_allow_http(true).with_endpoint(format!("http://127.0.0.1:{port}"));
+    let retry = RetryConfig { max_retries: 0, ..RetryConfig::default() };
+    let store = store.with_retry(retry).build().unwrap();
+    let error = object_store::ObjectStoreExt::get(&store, &Path::from("a")).await.unwrap_err();
+    let trouble = explain(&error);
+    assert_eq!(trouble, Trouble::Unreachable, "{error}");
+    let location = parse("s3://bucket/p").unwrap();
+    let error = LocationError::Client { location, trouble };
+    assert!(!format!("{error}{error:?}").contains(SECRET));
+    assert!(error.to_string().starts_with("s3://bucket/p cannot be opened: cannot connect"));
+}

@@ -125,7 +125,9 @@ fn by_cause(error: &object_store::Error) -> Option<Trouble> {
             return match http.kind() {
                 HttpErrorKind::Connect => Some(Trouble::Unreachable),
                 HttpErrorKind::Timeout => Some(Trouble::TimedOut),
-                HttpErrorKind::Request | HttpErrorKind::Interrupted | HttpErrorKind::Decode | HttpErrorKind::Unknown | _ => None,
+                HttpErrorKind::Request | HttpErrorKind::Interrupted | HttpErrorKind::Decode | HttpErrorKind::Unknown | _ => {
+                    None
+                }
             };
         }
         let kind = cause.downcast_ref::<io::Error>()?.kind();

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::super::Role;
 use super::super::history::{History, What};
-use super::COLUMNS;
+use super::{COMMITS_A_COLUMN, MAX_COLUMNS, MIN_COLUMNS};
 
 /// The width of every drawing, in its own units. Drawings stretch; strokes and text do not.
 pub(super) const WIDTH: f64 = 1_000.0;
@@ -19,6 +19,8 @@ pub(super) struct Scale {
     pub(super) duration: u64,
     /// When somebody was killed.
     pub(super) kills: Vec<u64>,
+    /// In how many columns commits are counted.
+    pub(super) columns: usize,
 }
 
 impl Scale {
@@ -26,7 +28,9 @@ impl Scale {
         let marks = history.marks.iter().filter(|mark| mark.role != Role::Auditor);
         let duration = marks.map(|mark| mark.at).max().unwrap_or(0).max(1);
         let kills = history.marks.iter().filter(|mark| mark.what == What::Killed).map(|mark| mark.at).collect();
-        Scale { duration, kills }
+        let commits = usize::try_from(history.commits()).unwrap_or(usize::MAX);
+        let columns = (commits / COMMITS_A_COLUMN).clamp(MIN_COLUMNS, MAX_COLUMNS);
+        Scale { duration, kills, columns }
     }
 
     /// Where `at` is, in a drawing's units.
@@ -45,13 +49,13 @@ impl Scale {
 
     /// The column that `at` falls into.
     pub(super) fn column(&self, at: u64) -> usize {
-        let column = u128::from(at) * COLUMNS as u128 / u128::from(self.duration);
-        usize::try_from(column).unwrap_or(COLUMNS).min(COLUMNS - 1)
+        let column = u128::from(at) * self.columns as u128 / u128::from(self.duration);
+        usize::try_from(column).unwrap_or(self.columns).min(self.columns - 1)
     }
 
     /// How long a column lasts, in ms, at least one.
     pub(super) fn column_millis(&self) -> u64 {
-        (self.duration / COLUMNS as u64).max(1)
+        (self.duration / self.columns as u64).max(1)
     }
 
     /// Round times to put labels at.
@@ -64,7 +68,7 @@ impl Scale {
 
 /// How many of `times` fall into each column.
 pub(super) fn columns(scale: &Scale, times: impl IntoIterator<Item = u64>) -> Vec<u64> {
-    let mut counts = vec![0; COLUMNS];
+    let mut counts = vec![0; scale.columns];
     for at in times {
         if let Some(count) = counts.get_mut(scale.column(at)) {
             *count += 1;
@@ -74,8 +78,8 @@ pub(super) fn columns(scale: &Scale, times: impl IntoIterator<Item = u64>) -> Ve
 }
 
 /// A column as a closed shape: its left edge, and how far it reaches from `base` (negative is up).
-pub(super) fn bar(path: &mut String, column: usize, base: f64, reach: f64) {
-    let width = WIDTH / COLUMNS as f64;
+pub(super) fn bar(path: &mut String, scale: &Scale, column: usize, base: f64, reach: f64) {
+    let width = WIDTH / scale.columns as f64;
     let _ = write!(path, "M{:.1} {base:.1}h{:.1}v{reach:.1}h-{:.1}z", column as f64 * width, width * 0.8, width * 0.8);
 }
 
@@ -132,12 +136,12 @@ mod tests {
     #[test]
     fn labels_are_round_few_and_within_the_run() {
         for duration in [1, 7, 450, 12_345, 60_000, 3_600_000, u64::MAX / 2] {
-            let scale = Scale { duration, kills: Vec::new() };
+            let scale = Scale { duration, kills: Vec::new(), columns: MAX_COLUMNS };
             let labels = scale.labels();
             assert!((1..=MAX_LABELS as usize).contains(&labels.len()), "{duration}: {labels:?}");
             assert!(labels.iter().all(|label| *label <= duration));
-            assert!(scale.column(duration) < COLUMNS);
+            assert!(scale.column(duration) < MAX_COLUMNS);
         }
-        assert_eq!(Scale { duration: 12_345, kills: Vec::new() }.labels(), [0, 5_000, 10_000]);
+        assert_eq!(Scale { duration: 12_345, kills: Vec::new(), columns: MAX_COLUMNS }.labels(), [0, 5_000, 10_000]);
     }
 }

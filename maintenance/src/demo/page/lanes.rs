@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::super::Role;
 use super::super::history::{History, What};
 use super::draw::{Scale, WIDTH, bar, columns, escaped, grouped, seconds};
-use super::{COLOURS, COLUMNS, MAX_SINGLE_MARKS};
+use super::{COLOURS, MAX_SINGLE_MARKS};
 
 /// The height of each drawing in pixels, the same as in its own units: only its width stretches.
 const RATES_HEIGHT: f64 = 84.0;
@@ -63,22 +63,23 @@ fn is_loss(what: What) -> bool {
 pub(super) fn rates(history: &History, scale: &Scale) -> String {
     let writers: Vec<_> =
         (0..history.shape.writers).map(|writer| columns(scale, times(history, Role::Writer(writer), is_commit))).collect();
-    let sums: Vec<u64> = (0..COLUMNS).map(|column| writers.iter().filter_map(|counts| counts.get(column)).sum()).collect();
+    let sums: Vec<u64> =
+        (0..scale.columns).map(|column| writers.iter().filter_map(|counts| counts.get(column)).sum()).collect();
     let highest = sums.iter().copied().max().unwrap_or(0).max(1);
     let unit = (RATES_HEIGHT - 6.0) / highest as f64;
-    let mut below = vec![0.0; COLUMNS];
+    let mut below = vec![0.0; scale.columns];
     let mut drawing = String::new();
     for (writer, counts) in (0..).zip(&writers) {
         let mut path = String::new();
         for (column, (count, below)) in counts.iter().zip(&mut below).enumerate().filter(|(_, (count, _))| **count > 0) {
             let reach = *count as f64 * unit;
-            bar(&mut path, column, RATES_HEIGHT - *below, -reach);
+            bar(&mut path, scale, column, RATES_HEIGHT - *below, -reach);
             *below += reach;
         }
         let _ = write!(drawing, "<path class=\"area w{}\" d=\"{path}\"/>", colour(writer));
     }
     let a_second = |count: u64| u128::from(count) * 1_000;
-    let peak = a_second(highest) * COLUMNS as u128 / u128::from(scale.duration);
+    let peak = a_second(highest) * scale.columns as u128 / u128::from(scale.duration);
     let mean = a_second(history.commits()) / u128::from(scale.duration);
     let [peak, mean] = [peak, mean].map(|rate| grouped(u64::try_from(rate).unwrap_or(u64::MAX)));
     Row {
@@ -178,7 +179,9 @@ pub(super) fn tail(history: &History, scale: &Scale) -> String {
         name: "tail, not yet folded",
         count: format!("{longest} slots at most; at the end head {head}, folded through {folded}"),
         height: TAIL_HEIGHT,
-        description: format!("How many slots were not yet folded, {longest} at most. The head came to {head}, the folds to {folded}."),
+        description: format!(
+            "How many slots were not yet folded, {longest} at most. The head came to {head}, the folds to {folded}."
+        ),
         drawing,
         marks: String::new(),
     }
@@ -230,10 +233,13 @@ fn colour(writer: u16) -> u16 {
     writer % COLOURS
 }
 
+/// The least distance of two marks that are drawn one by one, in a drawing's units: a mark's width on a wide screen.
+const APART: f64 = 7.0;
+
 /// Whether marks can be drawn one by one and be told apart.
 fn stand_apart(scale: &Scale, times: &[u64]) -> bool {
-    let counts = columns(scale, times.iter().copied());
-    times.len() <= MAX_SINGLE_MARKS && counts.windows(2).all(|two| two.iter().sum::<u64>() <= 1)
+    let touch = |two: &[u64]| matches!(two, [left, right] if scale.x(*right) - scale.x(*left) < APART);
+    times.len() <= MAX_SINGLE_MARKS && !times.windows(2).any(touch)
 }
 
 fn dots(scale: &Scale, times: &[u64], y: f64) -> String {
@@ -249,7 +255,7 @@ fn bars(scale: &Scale, times: &[u64], base: f64, reach: f64) -> String {
     let highest = counts.iter().copied().max().unwrap_or(0).max(1);
     let mut path = String::new();
     for (column, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-        bar(&mut path, column, base, *count as f64 / highest as f64 * reach);
+        bar(&mut path, scale, column, base, *count as f64 / highest as f64 * reach);
     }
     path
 }
