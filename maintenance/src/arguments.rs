@@ -23,7 +23,7 @@ pub const MAX_BATCH: u32 = 1_000_000;
 
 /// Several processes commit to one SlateDB store through a shared log in its bucket.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "commit-log", version, about, max_term_width = 100, subcommand_required = true, after_help = AFTER_HELP)]
+#[command(name = "commit-log", version, subcommand_required = true, after_help = AFTER_HELP)]
 pub struct Arguments {
     /// What to do.
     #[command(subcommand)]

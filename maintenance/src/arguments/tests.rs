@@ -49,7 +49,9 @@ fn every_option_says_what_it_is_for() {
             assert!(argument.get_help().is_some(), "{} {}", verb.get_name(), argument.get_id());
         }
     }
-    assert!(!command.render_long_help().to_string().contains("child"));
+    let help = command.render_long_help().to_string();
+    assert!(!help.contains("child"));
+    assert!(help.starts_with("Several processes commit to one SlateDB store"), "{help}");
 }
 
 #[test]

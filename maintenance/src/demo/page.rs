@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use super::Role;
 use super::history::{History, What};
-use draw::{Scale, escaped, grouped, seconds};
+use draw::{Marks, Scale, escaped, grouped, seconds};
 
 const STYLE: &str = include_str!("page/style.css");
 
@@ -24,9 +24,9 @@ const MIN_COLUMNS: usize = 40;
 /// The commits that a column should count on average, so that its height says something.
 const COMMITS_A_COLUMN: usize = 10;
 
-/// The marks of a kind that one lane draws one by one, if no two are so near that they would touch. With more, columns
-/// say how many there were.
-pub const MAX_SINGLE_MARKS: usize = 100;
+/// The slots won or lost that a lane draws one by one: about a mark's width apart on a wide screen. With more in any lane,
+/// every lane counts them in columns.
+pub const MAX_SINGLE_MARKS: u64 = 100;
 
 /// The colours of writers. With more writers they repeat; every lane has its name beside it.
 const COLOURS: u16 = 8;
@@ -86,7 +86,7 @@ fn header(history: &History, title: &str) -> String {
 
 fn picture(history: &History, scale: &Scale) -> String {
     let mut html = String::from("<section>\n<h2>The run</h2>\n");
-    html.push_str(&legend(history));
+    html.push_str(&legend(history, scale.marks));
     html.push_str("<div class=\"chart\">\n");
     html.push_str(&lanes::rates(history, scale));
     for writer in 0..history.shape.writers {
@@ -96,13 +96,11 @@ fn picture(history: &History, scale: &Scale) -> String {
     html.push_str(&lanes::tail(history, scale));
     html.push_str(&lanes::axis(scale));
     html.push_str("</div>\n");
-    let wide = scale.column_millis();
-    put(
-        &mut html,
-        format_args!(
-            "<p class=\"note\">Where marks would touch, a lane counts them in columns of {wide} ms: slots won upwards, lost races downwards and pale."
-        ),
-    );
+    html.push_str("<p class=\"note\">");
+    if scale.marks == Marks::Counted {
+        let wide = scale.column_millis();
+        put(&mut html, format_args!("Every lane counts in columns of {wide} ms, scaled to its own highest."));
+    }
     if history.dropped > 0 {
         put(&mut html, format_args!(" {} marks were counted and are not drawn.", grouped(history.dropped)));
     }
@@ -110,11 +108,21 @@ fn picture(history: &History, scale: &Scale) -> String {
     html
 }
 
-fn legend(history: &History) -> String {
+fn legend(history: &History, marks: Marks) -> String {
     let mut html = String::from("<ul class=\"legend\">\n");
+    let [won, lost] = match marks {
+        Marks::Single => [
+            ("<path class=\"ink\" d=\"M8 8h0\" stroke-width=\"8\"/>", "won a slot, in the writer’s colour"),
+            ("<circle class=\"hollow\" cx=\"8\" cy=\"8\" r=\"3\"/>", "lost a race for one"),
+        ],
+        Marks::Counted => [
+            ("<path class=\"area w0\" d=\"M2 8v-4h5v4zM8 8v-6h5v6z\"/>", "slots won, in the writer’s colour"),
+            ("<path class=\"outline w0\" d=\"M2 8v6h5v-6zM8 8v4h5v-4z\"/>", "lost races for them"),
+        ],
+    };
     let entries = [
-        ("<path class=\"ink\" d=\"M8 8h0\" stroke-width=\"8\"/>", "won a slot, in the writer’s colour"),
-        ("<circle class=\"hollow\" cx=\"8\" cy=\"8\" r=\"3\"/>", "lost a race for one"),
+        won,
+        lost,
         ("<path class=\"cross\" d=\"M3 3l10 10M13 3l-10 10\"/>", "killed"),
         ("<path class=\"again\" d=\"M4 3l9 5l-9 5z\"/>", "its successor starts"),
         ("<path class=\"fold\" d=\"M8 14v-12\" stroke-width=\"5\"/>", "a fold, as high as its slots"),

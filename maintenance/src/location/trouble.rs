@@ -79,6 +79,10 @@ pub fn explain(error: &object_store::Error) -> Trouble {
         E::AlreadyExists { path, .. } | E::Precondition { path, .. } | E::NotModified { path, .. } => {
             Trouble::Changed { path: redacted(path) }
         }
+        // Its messages quote the value of a variable, which may be a key that was put into the wrong one.
+        E::Generic { store: "Config", source } => {
+            Trouble::Said { store: "environment", detail: unquoted(&shortened(source.as_ref())) }
+        }
         E::Generic { store, source } => Trouble::Said { store, detail: shortened(source.as_ref()) },
         // The rest are the client's own affair; the enum may grow.
         other @ (E::InvalidPath { .. }
@@ -161,6 +165,11 @@ fn shortened(error: &dyn Error) -> String {
     }
 }
 
+/// `text` without what stands between double quotes.
+fn unquoted(text: &str) -> String {
+    text.split('"').enumerate().map(|(at, part)| if at % 2 == 0 { part } else { "***" }).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -209,6 +218,13 @@ mod tests {
         struct Outer(#[source] Arc<object_store::Error>);
         assert_eq!(explain_chain(&Outer(Arc::new(not_found("NoSuchBucket")))), Some(Trouble::NoSuchBucket));
         assert_eq!(explain_chain(&Body("nothing of a bucket")), None);
+    }
+
+    #[test]
+    fn a_value_of_the_environment_is_not_quoted() {
+        let body = Body("failed to parse \"FAKESECRET\" as boolean");
+        let text = explain(&object_store::Error::Generic { store: "Config", source: Box::new(body) }).to_string();
+        assert_eq!(text, "environment: failed to parse *** as boolean");
     }
 
     #[test]

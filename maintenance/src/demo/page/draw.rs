@@ -3,14 +3,23 @@
 use std::fmt::Write;
 
 use super::super::Role;
-use super::super::history::{History, What};
-use super::{COMMITS_A_COLUMN, MAX_COLUMNS, MIN_COLUMNS};
+use super::super::history::{History, Tally, What};
+use super::{COMMITS_A_COLUMN, MAX_COLUMNS, MAX_SINGLE_MARKS, MIN_COLUMNS};
 
 /// The width of every drawing, in its own units. Drawings stretch; strokes and text do not.
 pub(super) const WIDTH: f64 = 1_000.0;
 
 /// The most labels of the time axis, so that they do not meet on a phone.
 const MAX_LABELS: u64 = 6;
+
+/// How the lanes draw slots won and lost: all lanes of a run alike, so that they can be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Marks {
+    /// One by one.
+    Single,
+    /// Counted in columns.
+    Counted,
+}
 
 /// Time across the page.
 #[derive(Debug)]
@@ -21,6 +30,8 @@ pub(super) struct Scale {
     pub(super) kills: Vec<u64>,
     /// In how many columns commits are counted.
     pub(super) columns: usize,
+    /// How lanes draw.
+    pub(super) marks: Marks,
 }
 
 impl Scale {
@@ -30,7 +41,12 @@ impl Scale {
         let kills = history.marks.iter().filter(|mark| mark.what == What::Killed).map(|mark| mark.at).collect();
         let commits = usize::try_from(history.commits()).unwrap_or(usize::MAX);
         let columns = (commits / COMMITS_A_COLUMN).clamp(MIN_COLUMNS, MAX_COLUMNS);
-        Scale { duration, kills, columns }
+        let most = |tally: &Tally| tally.commits.max(tally.lost);
+        let marks = match history.tallies.values().map(most).max() > Some(MAX_SINGLE_MARKS) {
+            true => Marks::Counted,
+            false => Marks::Single,
+        };
+        Scale { duration, kills, columns, marks }
     }
 
     /// Where `at` is, in a drawing's units.
@@ -112,14 +128,14 @@ pub(super) fn grouped(number: u64) -> String {
     out
 }
 
-/// A time as people say it.
+/// A time as people say it, its unit on the same line.
 pub(super) fn seconds(millis: u64) -> String {
     match millis {
-        0 => "0 s".to_owned(),
-        1..1_000 => format!("{millis} ms"),
-        1_000..120_000 if millis.is_multiple_of(1_000) => format!("{} s", millis / 1_000),
-        1_000..120_000 => format!("{}.{} s", millis / 1_000, millis % 1_000 / 100),
-        _ => format!("{} min {} s", millis / 60_000, millis / 1_000 % 60),
+        0 => "0\u{a0}s".to_owned(),
+        1..1_000 => format!("{millis}\u{a0}ms"),
+        1_000..120_000 if millis.is_multiple_of(1_000) => format!("{}\u{a0}s", millis / 1_000),
+        1_000..120_000 => format!("{}.{}\u{a0}s", millis / 1_000, millis % 1_000 / 100),
+        _ => format!("{}\u{a0}min {}\u{a0}s", millis / 60_000, millis / 1_000 % 60),
     }
 }
 
@@ -130,18 +146,24 @@ mod tests {
     #[test]
     fn numbers_and_times_read_as_people_write_them() {
         assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
-        assert_eq!([0, 20, 1_000, 1_250, 125_000].map(seconds), ["0 s", "20 ms", "1 s", "1.2 s", "2 min 5 s"]);
+        assert_eq!(
+            [0, 20, 1_000, 1_250, 125_000].map(seconds).map(|text| text.replace('\u{a0}', " ")),
+            ["0 s", "20 ms", "1 s", "1.2 s", "2 min 5 s"]
+        );
     }
 
     #[test]
     fn labels_are_round_few_and_within_the_run() {
         for duration in [1, 7, 450, 12_345, 60_000, 3_600_000, u64::MAX / 2] {
-            let scale = Scale { duration, kills: Vec::new(), columns: MAX_COLUMNS };
+            let scale = Scale { duration, kills: Vec::new(), columns: MAX_COLUMNS, marks: Marks::Single };
             let labels = scale.labels();
             assert!((1..=MAX_LABELS as usize).contains(&labels.len()), "{duration}: {labels:?}");
             assert!(labels.iter().all(|label| *label <= duration));
             assert!(scale.column(duration) < MAX_COLUMNS);
         }
-        assert_eq!(Scale { duration: 12_345, kills: Vec::new(), columns: MAX_COLUMNS }.labels(), [0, 5_000, 10_000]);
+        assert_eq!(
+            Scale { duration: 12_345, kills: Vec::new(), columns: MAX_COLUMNS, marks: Marks::Single }.labels(),
+            [0, 5_000, 10_000]
+        );
     }
 }

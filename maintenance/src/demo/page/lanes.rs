@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use super::super::Role;
 use super::super::history::{History, What};
-use super::draw::{Scale, WIDTH, bar, columns, escaped, grouped, seconds};
-use super::{COLOURS, MAX_SINGLE_MARKS};
+use super::COLOURS;
+use super::draw::{Marks, Scale, WIDTH, bar, columns, escaped, grouped, seconds};
 
 /// The height of each drawing in pixels, the same as in its own units: only its width stretches.
 const RATES_HEIGHT: f64 = 84.0;
@@ -100,23 +100,17 @@ pub(super) fn writer(history: &History, scale: &Scale, writer: u16) -> String {
     let colour = colour(writer);
     let mut drawing = dead(history, scale, role);
     let _ = write!(drawing, "<path class=\"base\" d=\"M0 {BASE}h{WIDTH}\"/>");
-    match stand_apart(scale, &won) {
-        true => {
-            let _ = write!(drawing, "<path class=\"dot w{colour}\" d=\"{}\"/>", dots(scale, &won, BASE - 9.0));
+    match scale.marks {
+        Marks::Single => {
+            let (up, down) = (dots(scale, &won, BASE - 9.0), dots(scale, &lost, BASE + 9.0));
+            let _ = write!(drawing, "<path class=\"dot w{colour}\" d=\"{up}\"/>");
+            let _ = write!(drawing, "<path class=\"ring w{colour}\" d=\"{down}\"/><path class=\"hole\" d=\"{down}\"/>");
         }
-        false => {
-            let path = bars(scale, &won, BASE - 1.0, -(BASE - 5.0));
-            let _ = write!(drawing, "<path class=\"area w{colour}\" d=\"{path}\"/>");
-        }
-    }
-    match stand_apart(scale, &lost) {
-        true => {
-            let path = dots(scale, &lost, BASE + 9.0);
-            let _ = write!(drawing, "<path class=\"ring w{colour}\" d=\"{path}\"/><path class=\"hole\" d=\"{path}\"/>");
-        }
-        false => {
-            let path = bars(scale, &lost, BASE + 2.0, LANE_HEIGHT - BASE - 4.0);
-            let _ = write!(drawing, "<path class=\"outline w{colour}\" d=\"{path}\"/>");
+        Marks::Counted => {
+            let up = bars(scale, &won, BASE - 1.0, -(BASE - 5.0));
+            let down = bars(scale, &lost, BASE + 2.0, LANE_HEIGHT - BASE - 4.0);
+            let _ =
+                write!(drawing, "<path class=\"area w{colour}\" d=\"{up}\"/><path class=\"outline w{colour}\" d=\"{down}\"/>");
         }
     }
     let (won, lost) = (grouped(won.len() as u64), grouped(lost.len() as u64));
@@ -231,15 +225,6 @@ pub(super) fn axis(scale: &Scale) -> String {
 
 fn colour(writer: u16) -> u16 {
     writer % COLOURS
-}
-
-/// The least distance of two marks that are drawn one by one, in a drawing's units: a mark's width on a wide screen.
-const APART: f64 = 7.0;
-
-/// Whether marks can be drawn one by one and be told apart.
-fn stand_apart(scale: &Scale, times: &[u64]) -> bool {
-    let touch = |two: &[u64]| matches!(two, [left, right] if scale.x(*right) - scale.x(*left) < APART);
-    times.len() <= MAX_SINGLE_MARKS && !times.windows(2).any(touch)
 }
 
 fn dots(scale: &Scale, times: &[u64], y: f64) -> String {
