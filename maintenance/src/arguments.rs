@@ -1,5 +1,6 @@
 //! What is typed on the command line: the verbs, their options, bounds, and the text a newcomer reads.
 
+use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
@@ -94,7 +95,7 @@ pub struct Demo {
 }
 
 /// `load`.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, PartialEq, Args)]
 pub struct Load {
     /// The store; a directory is created if missing
     #[arg(value_parser = address)]
@@ -186,7 +187,7 @@ pub struct Child {
 }
 
 /// What a child does.
-#[derive(Clone, Debug, Subcommand)]
+#[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum Task {
     /// Moves money
     DemoWriter(DemoWriter),
@@ -199,7 +200,7 @@ pub enum Task {
 }
 
 /// What every child of a demo is told.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, PartialEq, Args)]
 pub struct DemoPlace {
     /// The store
     #[arg(long, value_parser = address)]
@@ -228,7 +229,7 @@ pub struct DemoPlace {
 }
 
 /// What a writer of a demo is told.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, PartialEq, Args)]
 pub struct DemoWriter {
     /// Which writer it is
     #[arg(long)]
@@ -239,7 +240,7 @@ pub struct DemoWriter {
 }
 
 /// What a writer of a load is told.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, PartialEq, Args)]
 pub struct LoadWriter {
     /// Which writer it is
     #[arg(long)]
@@ -247,6 +248,52 @@ pub struct LoadWriter {
     /// Everything else
     #[command(flatten)]
     pub load: Load,
+}
+
+impl DemoPlace {
+    /// What the parent passes to a child that is told this.
+    fn typed(&self) -> Vec<OsString> {
+        let DemoPlace { store, directory, began_at, seed, writers, accounts, transfers, page_size } = self;
+        let mut typed = vec!["--store".into(), store.as_typed().into(), "--directory".into(), directory.into()];
+        let numbers = [
+            ("--began-at", *began_at),
+            ("--seed", *seed),
+            ("--writers", u64::from(*writers)),
+            ("--accounts", u64::from(*accounts)),
+            ("--transfers", u64::from(*transfers)),
+            ("--page-size", u64::from(page_size.get())),
+        ];
+        typed.extend(numbers.into_iter().flat_map(|(name, number)| [name.into(), number.to_string().into()]));
+        typed
+    }
+}
+
+impl Load {
+    fn typed(&self) -> Vec<OsString> {
+        let Load { store, from, batch, writers, json, no_progress } = self;
+        let mut typed = vec![store.as_typed().into(), "--from".into(), from.into()];
+        typed.extend(["--batch".into(), batch.to_string().into(), "--writers".into(), writers.to_string().into()]);
+        let flags = [("--json", json), ("--no-progress", no_progress)];
+        typed.extend(flags.into_iter().filter(|(_, given)| **given).map(|(name, _)| name.into()));
+        typed
+    }
+}
+
+impl Task {
+    /// The arguments that start this very program as a child with this task.
+    pub fn typed(&self) -> Vec<OsString> {
+        let (name, rest) = match self {
+            Task::DemoWriter(DemoWriter { writer, place }) => {
+                ("demo-writer", [vec!["--writer".into(), writer.to_string().into()], place.typed()].concat())
+            }
+            Task::DemoFolder(place) => ("demo-folder", place.typed()),
+            Task::DemoAuditor(place) => ("demo-auditor", place.typed()),
+            Task::LoadWriter(LoadWriter { share, load }) => {
+                ("load-writer", [vec!["--share".into(), share.to_string().into()], load.typed()].concat())
+            }
+        };
+        [vec!["child".into(), name.into()], rest].concat()
+    }
 }
 
 fn writers() -> clap::builder::RangedI64ValueParser<u16> {

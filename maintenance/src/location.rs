@@ -36,6 +36,13 @@ const ACCEPTED: &str = "a directory, or a file:, s3:, az: or gs: URL";
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address(String);
 
+impl Address {
+    /// The text as it was typed, for the arguments of another process. Not to be printed.
+    pub fn as_typed(&self) -> &str {
+        &self.0
+    }
+}
+
 impl From<&str> for Address {
     fn from(text: &str) -> Address {
         Address(text.to_owned())

@@ -4,7 +4,7 @@ use std::process::{Command, Output};
 
 const SECRET: &str = "FAKEsecret1234";
 
-fn run(line: &str) -> Output {
+fn run(line: &str) -> std::io::Result<Output> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_commit-log"));
     command.args(line.split_whitespace());
     // Nobody listens there, so no request leaves this machine.
@@ -12,7 +12,7 @@ fn run(line: &str) -> Output {
     command.env("AWS_ACCESS_KEY_ID", "AKIAFAKE").env("AWS_SECRET_ACCESS_KEY", SECRET).env("AWS_SESSION_TOKEN", SECRET);
     command.env("AZURE_STORAGE_ACCOUNT_NAME", "fake").env("AZURE_STORAGE_ACCOUNT_KEY", SECRET);
     command.env("AZURE_STORAGE_SAS_TOKEN", format!("sv=1&sig={SECRET}")).env("GOOGLE_SERVICE_ACCOUNT_KEY", SECRET);
-    command.output().unwrap()
+    command.output()
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn a_wrong_place_is_one_line_and_wrong_usage() {
         format!("az://container/p?sig={SECRET}"),
         format!("file://user:{SECRET}@host/p"),
     ] {
-        let output = run(&format!("status {place}"));
+        let output = run(&format!("status {place}")).unwrap();
         let text = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{text}");
         assert_eq!(text.lines().count(), 1, "{text}");
@@ -39,7 +39,7 @@ fn reading_a_directory_that_is_not_there_says_so_and_creates_nothing() {
     let missing = home.path().join("missing");
     for verb in ["status", "scan", "get"] {
         let key = if verb == "get" { "key" } else { "" };
-        let output = run(&format!("{verb} {} {key}", missing.display()));
+        let output = run(&format!("{verb} {} {key}", missing.display())).unwrap();
         assert_eq!(output.status.code(), Some(1));
         assert_eq!(String::from_utf8(output.stderr).unwrap(), format!("error: no such directory: `{}`\n", missing.display()));
         assert!(!missing.exists());
@@ -55,7 +55,7 @@ fn no_secret_of_the_environment_or_of_a_url_is_printed() {
         format!("status s3://bucket/p s3://key:{SECRET}@bucket/p"),
         format!("demo --writers s3://key:{SECRET}@bucket/p"),
     ] {
-        let output = run(&line);
+        let output = run(&line).unwrap();
         let printed = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
         assert_ne!(output.status.code(), Some(0), "{line}");
         assert!(!printed.is_empty() && !printed.contains(SECRET), "{line}: {printed}");

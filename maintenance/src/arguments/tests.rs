@@ -62,3 +62,28 @@ fn a_secret_in_a_url_is_not_printed_by_the_arguments() {
     let twice = parse(&format!("status s3://b/p s3://key:{secret}@bucket/p")).unwrap_err();
     assert!(!crate::location::redacted(&twice.to_string()).contains(secret));
 }
+
+#[test]
+fn a_child_is_told_exactly_what_its_parent_means() {
+    let place = DemoPlace {
+        store: Address::from("s3://bucket/a b"),
+        directory: PathBuf::from("/tmp/with space"),
+        began_at: 1_796_000_000_000,
+        seed: u64::MAX,
+        writers: 4,
+        accounts: 100,
+        transfers: 2_000,
+        page_size: NonZeroU32::new(256).unwrap(),
+    };
+    let load = Load { store: Address::from("dir"), from: "f".into(), batch: 7, writers: 3, json: true, no_progress: false };
+    for task in [
+        Task::DemoWriter(DemoWriter { writer: 3, place: place.clone() }),
+        Task::DemoFolder(place.clone()),
+        Task::DemoAuditor(place),
+        Task::LoadWriter(LoadWriter { share: 2, load }),
+    ] {
+        let typed = std::iter::once(OsString::from("commit-log")).chain(task.typed());
+        let Verb::Child(child) = Arguments::try_parse_from(typed).unwrap().verb else { panic!("not a child") };
+        assert_eq!(child.task, task);
+    }
+}

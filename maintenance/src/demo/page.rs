@@ -99,7 +99,7 @@ fn picture(history: &History, scale: &Scale) -> String {
     html.push_str("<p class=\"note\">");
     if scale.marks == Marks::Counted {
         let wide = scale.column_millis();
-        put(&mut html, format_args!("Every lane counts in columns of {wide} ms, scaled to its own highest."));
+        put(&mut html, format_args!("Lanes count in columns of {wide} ms, all at one scale."));
     }
     if history.dropped > 0 {
         put(&mut html, format_args!(" {} marks were counted and are not drawn.", grouped(history.dropped)));

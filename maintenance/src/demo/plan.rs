@@ -119,6 +119,11 @@ impl Plan {
         &self.kills
     }
 
+    /// The next kill that is due once `commits` were seen, when `made` were made before.
+    pub fn due(&self, made: usize, commits: u64) -> Option<Kill> {
+        self.kills.get(made).copied().filter(|kill| u64::from(kill.after_commits) <= commits)
+    }
+
     /// How many transfers `writer` makes: an equal share, the first ones one more where it does not divide.
     pub fn transfers_of(&self, writer: u16) -> u32 {
         let writers = u32::from(self.shape.writers.max(1));
@@ -192,6 +197,17 @@ mod tests {
                 assert!(folder.after_commits < transfers);
             }
         }
+    }
+
+    #[test]
+    fn kills_are_due_in_their_order_once_their_commits_were_seen() {
+        let plan = Plan::new(shape(3));
+        let [writer, folder] = plan.kills;
+        assert_eq!(plan.due(0, u64::from(writer.after_commits) - 1), None);
+        assert_eq!(plan.due(0, u64::from(writer.after_commits)), Some(writer));
+        assert_eq!(plan.due(1, u64::from(writer.after_commits)), None);
+        assert_eq!(plan.due(1, u64::from(folder.after_commits) + 5), Some(folder));
+        assert_eq!(plan.due(2, u64::MAX), None);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Scales, numbers and escaping: what every part of the page draws with.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::super::Role;
@@ -32,6 +33,10 @@ pub(super) struct Scale {
     pub(super) columns: usize,
     /// How lanes draw.
     pub(super) marks: Marks,
+    /// The most slots that one writer won in a column, at least one: what a full bar means in every lane.
+    pub(super) most_won: u64,
+    /// The same for slots lost.
+    pub(super) most_lost: u64,
 }
 
 impl Scale {
@@ -46,7 +51,21 @@ impl Scale {
             true => Marks::Counted,
             false => Marks::Single,
         };
-        Scale { duration, kills, columns, marks }
+        let mut scale = Scale { duration, kills, columns, marks, most_won: 1, most_lost: 1 };
+        let (mut won, mut lost) = (BTreeMap::new(), BTreeMap::new());
+        for mark in &history.marks {
+            let (counts, most) = match mark.what {
+                What::Committed(_) => (&mut won, &mut scale.most_won),
+                What::Lost(_) => (&mut lost, &mut scale.most_lost),
+                What::Started | What::Killed | What::Ended | What::Unknown(_) | What::Resolved(..) | What::Folded(_) => {
+                    continue;
+                }
+            };
+            let count = counts.entry((mark.role, column(mark.at, duration, columns))).or_insert(0);
+            *count += 1;
+            *most = (*most).max(*count);
+        }
+        scale
     }
 
     /// Where `at` is, in a drawing's units.
@@ -65,8 +84,7 @@ impl Scale {
 
     /// The column that `at` falls into.
     pub(super) fn column(&self, at: u64) -> usize {
-        let column = u128::from(at) * self.columns as u128 / u128::from(self.duration);
-        usize::try_from(column).unwrap_or(self.columns).min(self.columns - 1)
+        column(at, self.duration, self.columns)
     }
 
     /// How long a column lasts, in ms, at least one.
@@ -80,6 +98,11 @@ impl Scale {
         let step = steps.take(60).find(|step| self.duration / step < MAX_LABELS).unwrap_or(self.duration);
         (0..=self.duration / step).map(|count| count * step).collect()
     }
+}
+
+fn column(at: u64, duration: u64, columns: usize) -> usize {
+    let column = u128::from(at) * columns as u128 / u128::from(duration);
+    usize::try_from(column).unwrap_or(columns).min(columns - 1)
 }
 
 /// How many of `times` fall into each column.
@@ -155,14 +178,23 @@ mod tests {
     #[test]
     fn labels_are_round_few_and_within_the_run() {
         for duration in [1, 7, 450, 12_345, 60_000, 3_600_000, u64::MAX / 2] {
-            let scale = Scale { duration, kills: Vec::new(), columns: MAX_COLUMNS, marks: Marks::Single };
+            let scale =
+                Scale { duration, kills: Vec::new(), columns: MAX_COLUMNS, marks: Marks::Single, most_won: 1, most_lost: 1 };
             let labels = scale.labels();
             assert!((1..=MAX_LABELS as usize).contains(&labels.len()), "{duration}: {labels:?}");
             assert!(labels.iter().all(|label| *label <= duration));
             assert!(scale.column(duration) < MAX_COLUMNS);
         }
         assert_eq!(
-            Scale { duration: 12_345, kills: Vec::new(), columns: MAX_COLUMNS, marks: Marks::Single }.labels(),
+            Scale {
+                duration: 12_345,
+                kills: Vec::new(),
+                columns: MAX_COLUMNS,
+                marks: Marks::Single,
+                most_won: 1,
+                most_lost: 1
+            }
+            .labels(),
             [0, 5_000, 10_000]
         );
     }

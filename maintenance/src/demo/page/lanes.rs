@@ -107,8 +107,8 @@ pub(super) fn writer(history: &History, scale: &Scale, writer: u16) -> String {
             let _ = write!(drawing, "<path class=\"ring w{colour}\" d=\"{down}\"/><path class=\"hole\" d=\"{down}\"/>");
         }
         Marks::Counted => {
-            let up = bars(scale, &won, BASE - 1.0, -(BASE - 5.0));
-            let down = bars(scale, &lost, BASE + 2.0, LANE_HEIGHT - BASE - 4.0);
+            let up = bars(scale, &won, BASE - 1.0, -(BASE - 5.0) / scale.most_won as f64);
+            let down = bars(scale, &lost, BASE + 2.0, (LANE_HEIGHT - BASE - 4.0) / scale.most_lost as f64);
             let _ =
                 write!(drawing, "<path class=\"area w{colour}\" d=\"{up}\"/><path class=\"outline w{colour}\" d=\"{down}\"/>");
         }
@@ -235,12 +235,11 @@ fn dots(scale: &Scale, times: &[u64], y: f64) -> String {
     path
 }
 
-fn bars(scale: &Scale, times: &[u64], base: f64, reach: f64) -> String {
-    let counts = columns(scale, times.iter().copied());
-    let highest = counts.iter().copied().max().unwrap_or(0).max(1);
+/// A bar in every column that counts something, `unit` for each (negative is up).
+fn bars(scale: &Scale, times: &[u64], base: f64, unit: f64) -> String {
     let mut path = String::new();
-    for (column, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-        bar(&mut path, scale, column, base, *count as f64 / highest as f64 * reach);
+    for (column, count) in columns(scale, times.iter().copied()).iter().enumerate().filter(|(_, count)| **count > 0) {
+        bar(&mut path, scale, column, base, *count as f64 * unit);
     }
     path
 }

@@ -92,7 +92,7 @@ fn a_page_grows_with_its_bounds_and_not_with_the_run() {
     assert!(sizes.iter().all(|size| *size < 260_000), "{sizes:?}");
     let large = page("large", &synthetic(4, 20_000));
     assert!(large.contains("The first 2,000 of 20,001 slots"));
-    assert!(large.contains("Every lane counts in columns of"));
+    assert!(large.contains("Lanes count in columns of"));
 }
 
 #[test]
