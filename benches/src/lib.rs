@@ -1,1 +1,1 @@
-//! Benches.
+//! Benches live in `benches/`; this crate is otherwise empty.

@@ -291,7 +291,7 @@ impl StoreBuilder {
     pub async fn open_existing(self) -> Result<Store, OpenError> {
         let bucket = self.bucket_of(self.environment_or_system()?);
         let record = find(&bucket, &bucket.deadline()).await?;
-        self.open_log(bucket, record).await
+        Box::pin(self.open_log(bucket, record)).await
     }
 
     /// Opens a store, and begins its log where nothing is. The bucket is probed first.
@@ -302,7 +302,7 @@ impl StoreBuilder {
     pub async fn open(self) -> Result<Store, OpenError> {
         let bucket = self.bucket_of(self.environment_or_system()?);
         let record = find_or_begin(&bucket, &self.fresh, &bucket.deadline()).await?;
-        self.open_log(bucket, record).await
+        Box::pin(self.open_log(bucket, record)).await
     }
 
     fn environment_or_system(&self) -> Result<Environment, NoRandomness> {
