@@ -64,7 +64,9 @@ impl Known {
         let wanted = after.map_or(state.anchor.origin, Sequence::next);
         // `wanted` is at or below the head, so memory either reaches back to it or does not.
         let first = state.slots.front()?.sequence();
-        (first <= wanted).then(|| state.slots.iter().filter(|slot| slot.sequence() >= wanted).cloned().collect())
+        // Without a gap, so the place of a slot is its distance from the first: no walk over what lies below.
+        let place = usize::try_from(wanted.get().checked_sub(first.get())?).ok()?;
+        Some(state.slots.range(place..).cloned().collect())
     }
 }
 
