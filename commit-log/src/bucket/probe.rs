@@ -72,10 +72,13 @@ impl Bucket {
             let name = ObjectName::Probe(self.environment().randomness.number());
             let ended = self.race_for(name, deadline).await;
             // The name is rubbish whatever came out; a delete that fails leaves sixteen bytes behind.
-            let _ = self.delete(name).await;
+            let _ = deadline.bound(self.delete(name)).await;
             match ended? {
                 Race::OneWinner => return Ok(()),
                 Race::Inconclusive(doubt) => inconclusive = doubt,
+            }
+            if deadline.has_passed() {
+                break;
             }
         }
         Err(inconclusive.map_or(ProbeFailed::Distrusted(Distrusted::NoWinner), ProbeFailed::Unavailable))
@@ -83,7 +86,7 @@ impl Bucket {
 
     async fn race_for(&self, name: ObjectName, deadline: &Deadline) -> Result<Race, ProbeFailed> {
         let bodies: Vec<Bytes> = (0..RACERS).map(|_| Bytes::copy_from_slice(&self.environment().randomness.bytes())).collect();
-        let puts = join_all(bodies.iter().map(|body| self.create(name, body.clone()))).await;
+        let puts = join_all(bodies.iter().map(|body| self.create_by(name, body.clone(), deadline))).await;
         let mut winners = Vec::new();
         let mut doubt = None;
         for (put, body) in puts.into_iter().zip(&bodies) {

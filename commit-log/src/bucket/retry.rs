@@ -84,6 +84,11 @@ impl Deadline {
         Deadline(passed)
     }
 
+    /// Whether it has passed.
+    pub fn has_passed(&self) -> bool {
+        self.0.clone().now_or_never().is_some()
+    }
+
     /// Waits for `work`, until the deadline. A work that is done when the deadline passes counts as done.
     ///
     /// # Errors
