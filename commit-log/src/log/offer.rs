@@ -261,7 +261,7 @@ impl Drive {
         }
         if let (SlotKind::Commit, Some(before_put)) = (self.slot.envelope().kind, &self.log.inner.options.before_put) {
             let attempt = Attempt { transaction: self.transaction, sequence };
-            before_put(attempt).await.map_err(|error| OfferError::NotRecorded(Arc::from(error)))?;
+            before_put(attempt).await.map_err(|error| self.not_recorded(error))?;
         }
         let mut backoff = self.log.bucket().pace().backoff(self.log.bucket().environment());
         // Bounded by the deadline, which drops this future.
@@ -382,6 +382,14 @@ impl Drive {
 
     fn waits_for(&self, doing: Doing) {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner).waiting_for = doing;
+    }
+
+    /// The caller's record failed. Whether that withdraws the offer depends on whether an earlier try of it sent anything.
+    fn not_recorded(&self, error: Box<dyn std::error::Error + Send + Sync>) -> OfferError {
+        match self.progress().sent {
+            Sent::Nothing => OfferError::NotRecorded(Arc::from(error)),
+            Sent::Something => self.out_of_time(),
+        }
     }
 
     fn out_of_time(&self) -> OfferError {
