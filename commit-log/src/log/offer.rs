@@ -424,7 +424,9 @@ impl Drop for Drive {
     /// on, so whoever hands the transaction in again must not wait for it.
     fn drop(&mut self) {
         let unresolved = &self.log.inner.unresolved;
-        if self.settled.load(Ordering::Relaxed) || self.progress().sent == Sent::Nothing {
+        // A filler means nothing wherever it lands, and nobody knows its transaction to ask for it.
+        let forgettable = self.slot.envelope().kind == SlotKind::Filler;
+        if forgettable || self.settled.load(Ordering::Relaxed) || self.progress().sent == Sent::Nothing {
             unresolved.resolve(self.transaction, self.slot.sequence());
         } else {
             unresolved.stays_open(self.transaction, self.slot.sequence());
