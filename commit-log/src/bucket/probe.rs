@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use futures::future::join_all;
+use object_store::Error;
 
 use super::{Bucket, Deadline, ObjectName, Put};
 use crate::error::Unavailable;
@@ -31,6 +32,9 @@ pub enum Distrusted {
     /// No put was told that it created a name that was free.
     #[error("no put of a free name was told that it created the object")]
     NoWinner,
+    /// Reading a free name is forbidden.
+    #[error("reading a name that is free is forbidden instead of not found: allow reading objects and listing the bucket")]
+    AbsenceForbidden,
 }
 
 /// A probe that found a store wanting, or could not be made.
@@ -59,10 +63,14 @@ impl Bucket {
     ///
     /// # Errors
     ///
-    /// A store that does not say "not found".
-    pub async fn probe_absence(&self, deadline: &Deadline) -> Result<(), Unavailable> {
+    /// A store that does not say "not found": distrusted when it says "forbidden".
+    pub async fn probe_absence(&self, deadline: &Deadline) -> Result<(), ProbeFailed> {
         let name = ObjectName::Probe(self.environment().randomness.number());
-        self.read(name, deadline).await.map(|_| ())
+        match self.read(name, deadline).await {
+            Ok(_) => Ok(()),
+            Err(Unavailable { source: Some(source), .. }) if matches!(*source, Error::PermissionDenied { .. }) => Err(Distrusted::AbsenceForbidden.into()),
+            Err(failure) => Err(failure.into()),
+        }
     }
 
     /// One race, held again under another name while its answers prove nothing.
