@@ -109,15 +109,21 @@ impl Bucket {
     ) -> Result<CreateAnswer, Unavailable> {
         let mut backoff = self.pace.backoff(&self.environment);
         loop {
-            match self.create(name, bytes.clone()).await {
+            let doubt = match self.create_by(name, bytes.clone(), deadline).await {
                 Put::Created => return Ok(CreateAnswer::Created),
                 Put::Exists => return Ok(CreateAnswer::Exists),
-                Put::Doubtful(doubt) => match deadline.bound(backoff.wait()).await {
-                    Ok(()) if doubt.may_pass() => {}
-                    _ => return Err(doubt),
-                },
+                Put::Doubtful(doubt) => doubt,
+            };
+            if !doubt.may_pass() || deadline.bound(backoff.wait()).await.is_err() {
+                return Err(doubt);
             }
         }
+    }
+
+    /// One attempt at [`Bucket::create`] that is given up at the deadline of the call, if that is sooner than its own.
+    async fn create_by(&self, name: ObjectName, bytes: Bytes, deadline: &Deadline) -> Put {
+        let unanswered = Put::Doubtful(Unavailable::silent(Doing::Put(name)));
+        deadline.bound(self.create(name, bytes)).await.unwrap_or(unanswered)
     }
 
     /// Reads a whole object, `None` when there is none. Retries until the deadline.
@@ -181,14 +187,11 @@ impl Bucket {
     ///
     /// A failed listing, never a shorter one.
     pub async fn list_from(&self, first: ObjectName, deadline: &Deadline) -> Result<Vec<String>, Unavailable> {
-        let folder = first.folder(&self.root);
-        let file_name = first.file_name();
         let mut backoff = self.pace.backoff(&self.environment);
         loop {
-            let list = self.list_once(&folder, &file_name);
-            let failure = match deadline.bound(list).await {
+            let failure = match deadline.bound(self.list_once(first)).await {
                 Ok(Ok(names)) => return Ok(names),
-                Ok(Err(source)) => Unavailable::failed(Doing::List(first), source),
+                Ok(Err(failure)) => failure,
                 Err(DeadlinePassed) => Unavailable::silent(Doing::List(first)),
             };
             if !failure.may_pass() || deadline.bound(backoff.wait()).await.is_err() {
@@ -197,18 +200,26 @@ impl Bucket {
         }
     }
 
-    async fn list_once(&self, folder: &Path, first: &str) -> Result<Vec<String>, Error> {
+    async fn list_once(&self, first: ObjectName) -> Result<Vec<String>, Unavailable> {
+        let folder = first.folder(&self.root);
+        let file_name = first.file_name();
         // The offset is exclusive, and `!` sorts before every digit: `first` itself is listed.
-        let before = folder.clone().join(format!("{}!", &first[..first.len().saturating_sub(1)]));
-        let mut objects = self.store.list_with_offset(Some(folder), &before);
+        let before = folder.clone().join(format!("{}!", &file_name[..file_name.len().saturating_sub(1)]));
+        let mut objects = self.store.list_with_offset(Some(&folder), &before);
         let mut names = Vec::new();
-        while let Some(object) = objects.next().await {
-            let location = object?.location;
-            if let Some(name) = location.filename().filter(|name| *name >= first) {
+        loop {
+            // A long listing may take its time; a page of it that does not come is asked for again.
+            let attempt = Deadline::after(&self.environment, self.pace.attempt);
+            let location = match attempt.bound(objects.next()).await {
+                Ok(Some(Ok(object))) => object.location,
+                Ok(Some(Err(source))) => return Err(Unavailable::failed(Doing::List(first), source)),
+                Ok(None) => return Ok(names),
+                Err(DeadlinePassed) => return Err(Unavailable::silent(Doing::List(first))),
+            };
+            if let Some(name) = location.filename().filter(|name| *name >= file_name.as_str()) {
                 names.push(name.to_owned());
             }
         }
-        Ok(names)
     }
 
     /// Deletes an object. One attempt; an object that is not there is as good as deleted.

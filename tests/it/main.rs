@@ -1,4 +1,23 @@
-//! The library over a bucket in memory, with every request counted or scripted.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "tests")]
+//! The log and its bucket, request by request: exact counts, lost answers, retired pages, stores that lie.
+//!
+//! Each test is a claim of the protocol. The bucket is an honest one in memory, and what goes wrong is scripted.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "test code: a broken expectation must stop the test that met it"
+)]
 
+mod closing;
+mod creation_race;
+mod figures;
+mod frozen;
+mod holding;
+mod offers;
+mod opening;
+mod retired;
 mod store;
+mod stores;
+mod support;
+mod tail;
+mod traced;

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use futures::future::join_all;
+use object_store::Error;
 
 use super::{Bucket, Deadline, ObjectName, Put};
 use crate::error::Unavailable;
@@ -31,6 +32,9 @@ pub enum Distrusted {
     /// No put was told that it created a name that was free.
     #[error("no put of a free name was told that it created the object")]
     NoWinner,
+    /// Reading a free name is forbidden.
+    #[error("reading a name that is free is forbidden instead of not found: allow reading objects and listing the bucket")]
+    AbsenceForbidden,
 }
 
 /// A probe that found a store wanting, or could not be made.
@@ -59,10 +63,16 @@ impl Bucket {
     ///
     /// # Errors
     ///
-    /// A store that does not say "not found".
-    pub async fn probe_absence(&self, deadline: &Deadline) -> Result<(), Unavailable> {
+    /// A store that does not say "not found": distrusted when it says "forbidden".
+    pub async fn probe_absence(&self, deadline: &Deadline) -> Result<(), ProbeFailed> {
         let name = ObjectName::Probe(self.environment().randomness.number());
-        self.read(name, deadline).await.map(|_| ())
+        match self.read(name, deadline).await {
+            Ok(_) => Ok(()),
+            Err(Unavailable { source: Some(source), .. }) if matches!(*source, Error::PermissionDenied { .. }) => {
+                Err(Distrusted::AbsenceForbidden.into())
+            }
+            Err(failure) => Err(failure.into()),
+        }
     }
 
     /// One race, held again under another name while its answers prove nothing.
@@ -72,10 +82,13 @@ impl Bucket {
             let name = ObjectName::Probe(self.environment().randomness.number());
             let ended = self.race_for(name, deadline).await;
             // The name is rubbish whatever came out; a delete that fails leaves sixteen bytes behind.
-            let _ = self.delete(name).await;
+            let _ = deadline.bound(self.delete(name)).await;
             match ended? {
                 Race::OneWinner => return Ok(()),
                 Race::Inconclusive(doubt) => inconclusive = doubt,
+            }
+            if deadline.has_passed() {
+                break;
             }
         }
         Err(inconclusive.map_or(ProbeFailed::Distrusted(Distrusted::NoWinner), ProbeFailed::Unavailable))
@@ -83,7 +96,7 @@ impl Bucket {
 
     async fn race_for(&self, name: ObjectName, deadline: &Deadline) -> Result<Race, ProbeFailed> {
         let bodies: Vec<Bytes> = (0..RACERS).map(|_| Bytes::copy_from_slice(&self.environment().randomness.bytes())).collect();
-        let puts = join_all(bodies.iter().map(|body| self.create(name, body.clone()))).await;
+        let puts = join_all(bodies.iter().map(|body| self.create_by(name, body.clone(), deadline))).await;
         let mut winners = Vec::new();
         let mut doubt = None;
         for (put, body) in puts.into_iter().zip(&bodies) {

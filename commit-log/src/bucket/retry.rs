@@ -83,7 +83,10 @@ impl Deadline {
 
     /// A deadline `duration` from now, by `clock`.
     pub fn of_clock(clock: Arc<dyn SystemClock>, duration: Duration) -> Deadline {
-        Deadline(async move { clock.sleep(duration).await }.boxed().shared())
+        let passed = async move { clock.sleep(duration).await }.boxed().shared();
+        // SUBTLE: the clock is asked at the first poll, and a deadline runs from now on, not from its first use.
+        let _ = passed.clone().now_or_never();
+        Deadline(passed)
     }
 
     /// Whether it has passed.
@@ -107,5 +110,27 @@ impl Deadline {
 impl fmt::Debug for Deadline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Deadline")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use slatedb_common::clock::DefaultSystemClock;
+
+    use super::*;
+    use crate::environment::Randomness;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_deadline_that_is_used_late_does_not_start_late() {
+        let clock = Arc::new(DefaultSystemClock::new());
+        let environment = Environment { clock, randomness: Arc::new(Randomness::from_seed(1)) };
+        // Given a deadline that nobody waited for yet.
+        let deadline = Deadline::after(&environment, Duration::from_secs(30));
+        // When most of its time has gone by.
+        tokio::time::advance(Duration::from_secs(29)).await;
+        // Then what takes longer than the rest is cut off.
+        assert_eq!(deadline.bound(environment.clock.sleep(Duration::from_secs(2))).await, Err(DeadlinePassed));
     }
 }

@@ -37,6 +37,36 @@ struct Unflushed {
     bytes: usize,
 }
 
+/// Where the holder looks for slots.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Look {
+    /// Up to the head that this process knows, which a commit of its own has moved: nothing needs to be asked.
+    AtTheKnownHead,
+    InTheBucket,
+}
+
+/// How far the holder came with the tail.
+enum Progress {
+    /// Up to the head.
+    Folded,
+    /// The bucket had a bad moment.
+    Waits,
+}
+
+/// What a failure to read the log means to a holder.
+fn waits(error: TailError) -> Result<Progress, HoldError> {
+    match error {
+        // A bad moment of the bucket ends nothing: what landed waits in the log.
+        TailError::Unavailable(failure) => {
+            tracing::warn!("folding waits: {failure}");
+            Ok(Progress::Waits)
+        }
+        // The log is retired below what a store covers. That this one does not cover it means that another is ahead.
+        TailError::Behind { .. } => Err(HoldError::Fenced),
+        error @ TailError::Corrupt(_) => Err(error.into()),
+    }
+}
+
 impl Fold {
     pub(super) fn new(
         log: SlotLog,
@@ -74,40 +104,48 @@ impl Fold {
     async fn hold(&mut self, stopped: &mut oneshot::Receiver<()>) -> Result<(), HoldError> {
         let clock = self.log.bucket().environment().clock.clone();
         let mut head = self.log.subscribe();
+        let mut look = Look::InTheBucket;
+        // What was replayed may be due already.
+        self.flush_if_due().await?;
         loop {
-            self.fold_tail().await?;
-            let applied = self.session.last_applied();
+            let reached = match self.fold_tail(look).await? {
+                Progress::Folded => self.session.last_applied(),
+                // What could not be read is tried again at the next poll, not at once.
+                Progress::Waits => self.log.head(),
+            };
             // Commits of this process move the head; those of others are seen by the poll.
-            let moved = Box::pin(head.wait_for(|head| *head > applied));
+            let moved = Box::pin(head.wait_for(|head| *head > reached));
             let pause = Box::pin(select(clock.sleep(self.options.poll), moved));
-            if let Either::Left(_) = select(&mut *stopped, pause).await {
-                return Ok(());
-            }
+            look = match select(&mut *stopped, pause).await {
+                Either::Left(_) => return Ok(()),
+                Either::Right((Either::Left(_), _)) => Look::InTheBucket,
+                Either::Right((Either::Right(_), _)) => Look::AtTheKnownHead,
+            };
         }
     }
 
     /// Reads what has landed and applies it.
-    async fn fold_tail(&mut self) -> Result<(), HoldError> {
+    async fn fold_tail(&mut self, look: Look) -> Result<Progress, HoldError> {
         self.check_open()?;
-        let deadline = self.log.bucket().deadline();
-        match self.log.catch_up(Proof::NowAndThen, &deadline).await {
-            Ok(()) => {}
-            // A bad moment of the bucket ends nothing: what landed waits in the log.
-            Err(TailError::Unavailable(failure)) => {
-                tracing::warn!("folding waits: {failure}");
-                return Ok(());
-            }
-            // The log is retired below what a store covers. That this one does not cover it means that another is ahead.
-            Err(TailError::Behind { .. }) => return Err(HoldError::Fenced),
-            Err(error @ TailError::Corrupt(_)) => return Err(error.into()),
+        let mut progress = Progress::Folded;
+        if look == Look::InTheBucket
+            && let Err(error) = self.log.catch_up(Proof::NowAndThen, &self.log.bucket().deadline()).await
+        {
+            progress = waits(error)?;
         }
         while let Some(head) = self.log.head().filter(|head| Some(*head) > self.session.last_applied()) {
             let next = sequence_after(self.session.last_applied(), self.log.record().origin);
-            for slot in self.log.slots(next, head, CHUNK_BYTES, &deadline).await? {
-                self.apply(slot).await?;
+            // Applying may take longer than a call of the bucket, so each chunk is read by a deadline of its own.
+            match self.log.slots(next, head, CHUNK_BYTES, &self.log.bucket().deadline()).await {
+                Ok(slots) => {
+                    for slot in slots {
+                        self.apply(slot).await?;
+                    }
+                }
+                Err(error) => return waits(error),
             }
         }
-        Ok(())
+        Ok(progress)
     }
 
     async fn apply(&mut self, slot: Arc<Slot>) -> Result<(), HoldError> {
@@ -122,6 +160,10 @@ impl Fold {
         self.unflushed.slots += 1;
         self.unflushed.bytes += slot.row_bytes();
         self.folded.send_modify(|folded| folded.applied = Some(sequence));
+        self.flush_if_due().await
+    }
+
+    async fn flush_if_due(&mut self) -> Result<(), HoldError> {
         if self.unflushed.slots >= self.options.flush_slots || self.unflushed.bytes >= self.options.flush_bytes {
             self.flush().await?;
         }
@@ -130,7 +172,7 @@ impl Fold {
 
     /// Folds the rest, flushes, and leaves the store with room for the next holder.
     async fn give_back(&mut self) -> Result<(), HoldError> {
-        self.fold_tail().await?;
+        self.fold_tail(Look::InTheBucket).await?;
         self.flush().await?;
         // Holders one after another, each too short for the compactor, would fill L0 together.
         self.wait_for_compaction(self.options.l0_limit.div_ceil(2)).await.map(|_| ())

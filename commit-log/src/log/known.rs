@@ -73,11 +73,16 @@ impl Known {
 impl State {
     fn push(&mut self, slot: &Arc<Slot>) {
         self.anchor = self.anchor.after(slot);
-        self.bytes += slot.bytes().len();
+        self.bytes += held_bytes(slot);
         self.slots.push_back(slot.clone());
         while self.bytes > self.max_bytes {
             let Some(oldest) = self.slots.pop_front() else { return };
-            self.bytes -= oldest.bytes().len();
+            self.bytes -= held_bytes(&oldest);
         }
     }
+}
+
+/// About how many bytes a slot takes in memory. Its stored bytes may be compressed, its rows are not.
+pub(super) fn held_bytes(slot: &Slot) -> usize {
+    slot.bytes().len().max(slot.row_bytes())
 }

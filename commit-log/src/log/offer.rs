@@ -1,6 +1,7 @@
 //! An offer: one try to place an envelope at a sequence, driven until it is settled or its deadline passes.
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -149,20 +150,20 @@ impl SlotLog {
                 self.inner.unresolved.admit(transaction, Arc::new(self.seal(kind, sequence, commit)?))
             }
         };
-        let answer = match admission {
-            Admission::Join(answer) => answer,
-            Admission::OpenElsewhere(at) => return Err(OfferError::OpenElsewhere { transaction, at }),
-            Admission::Full => return Err(OfferError::TooManyOpen),
+        match admission {
+            // The one that runs may have a later deadline than this caller, who then does not know.
+            Admission::Join(answer) => match deadline.bound(answer).await {
+                Ok(Ok(answer)) => answer,
+                Ok(Err(_)) | Err(DeadlinePassed) => Err(self.unknown(transaction, sequence)),
+            },
+            Admission::OpenElsewhere(at) => Err(OfferError::OpenElsewhere { transaction, at }),
+            Admission::Full => Err(OfferError::TooManyOpen),
             Admission::Drive(slot, sent, sender, answer) => {
                 tokio::spawn(Drive::new(self, slot, sent, transaction, deadline).run(sender));
-                answer
+                // SUBTLE: not bounded here. The task answers by the same deadline, and it alone knows whether anything was
+                // sent. It fails to answer only when it is dropped half way, and then nobody knows.
+                answer.await.unwrap_or_else(|_| Err(self.unknown(transaction, sequence)))
             }
-        };
-        // The task always answers, unless its runtime is shut down under it or this caller joined one with a later deadline;
-        // then this caller does not know.
-        match deadline.bound(answer).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(_)) | Err(DeadlinePassed) => Err(self.unknown(transaction, sequence)),
         }
     }
 
@@ -216,6 +217,8 @@ struct Drive {
     transaction: TransactionId,
     deadline: Deadline,
     progress: Mutex<Progress>,
+    /// Whether a verdict was reached.
+    settled: AtomicBool,
 }
 
 /// How far an offer has come.
@@ -236,18 +239,17 @@ impl Drive {
     fn new(log: &SlotLog, slot: Arc<Slot>, sent: Sent, transaction: TransactionId, deadline: &Deadline) -> Drive {
         let waiting_for = Doing::Put(ObjectName::Slot(log.record().log, slot.sequence()));
         let progress = Mutex::new(Progress { sent, waiting_for });
-        Drive { log: log.clone(), slot, transaction, deadline: deadline.clone(), progress }
+        Drive { log: log.clone(), slot, transaction, deadline: deadline.clone(), progress, settled: AtomicBool::new(false) }
     }
 
     async fn run(self, answer: oneshot::Sender<Result<Offer, OfferError>>) {
         let outcome = self.log_while_waiting(Box::pin(self.deadline.bound(self.settle()))).await;
         let outcome = outcome.unwrap_or_else(|DeadlinePassed| Err(self.out_of_time()));
-        let unresolved = &self.log.inner.unresolved;
         match &outcome {
-            Ok(Offer::Won { .. } | Offer::Lost { .. } | Offer::Behind) => unresolved.resolve(self.transaction),
-            Err(_) if self.progress().sent == Sent::Nothing => unresolved.resolve(self.transaction),
-            Err(_) => unresolved.stays_open(self.transaction),
+            Ok(Offer::Won { .. } | Offer::Lost { .. } | Offer::Behind) => self.settled.store(true, Ordering::Relaxed),
+            Err(_) => {}
         }
+        drop(self);
         // Nobody may be waiting any more; the offer ran to its end all the same.
         let _ = answer.send(outcome);
     }
@@ -259,7 +261,7 @@ impl Drive {
         }
         if let (SlotKind::Commit, Some(before_put)) = (self.slot.envelope().kind, &self.log.inner.options.before_put) {
             let attempt = Attempt { transaction: self.transaction, sequence };
-            before_put(attempt).await.map_err(|error| OfferError::NotRecorded(Arc::from(error)))?;
+            before_put(attempt).await.map_err(|error| self.not_recorded(error))?;
         }
         let mut backoff = self.log.bucket().pace().backoff(self.log.bucket().environment());
         // Bounded by the deadline, which drops this future.
@@ -382,6 +384,14 @@ impl Drive {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner).waiting_for = doing;
     }
 
+    /// The caller's record failed. Whether that withdraws the offer depends on whether an earlier try of it sent anything.
+    fn not_recorded(&self, error: Box<dyn std::error::Error + Send + Sync>) -> OfferError {
+        match self.progress().sent {
+            Sent::Nothing => OfferError::NotRecorded(Arc::from(error)),
+            Sent::Something => self.out_of_time(),
+        }
+    }
+
     fn out_of_time(&self) -> OfferError {
         let Progress { sent, waiting_for } = self.progress();
         match sent {
@@ -405,6 +415,21 @@ impl Drive {
                     tracing::warn!(transaction = %self.transaction, "a commit waits for the {waiting_for}");
                 }
             }
+        }
+    }
+}
+
+impl Drop for Drive {
+    /// However the offer ends, also half way with its runtime or in a panic of the caller's callback: nobody drives it from now
+    /// on, so whoever hands the transaction in again must not wait for it.
+    fn drop(&mut self) {
+        let unresolved = &self.log.inner.unresolved;
+        // A filler means nothing wherever it lands, and nobody knows its transaction to ask for it.
+        let forgettable = self.slot.envelope().kind == SlotKind::Filler;
+        if forgettable || self.settled.load(Ordering::Relaxed) || self.progress().sent == Sent::Nothing {
+            unresolved.resolve(self.transaction, self.slot.sequence());
+        } else {
+            unresolved.stays_open(self.transaction, self.slot.sequence());
         }
     }
 }

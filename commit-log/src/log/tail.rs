@@ -12,6 +12,7 @@ use crate::slot::{Page, Sequence, run};
 
 use super::SlotLog;
 use super::chain::{self, Anchor, Head};
+use super::known::held_bytes;
 
 /// How many slots are read at once: two hundred at 5 ms each take 26 ms so, and 1.2 s one after another.
 const READS_AT_ONCE: u32 = 64;
@@ -21,6 +22,10 @@ const READS_AFTER_A_SLOT: u32 = 8;
 
 /// How many slots one call reads at most before it believes them. A longer tail takes several calls.
 const MAX_SLOTS_A_CALL: usize = 4096;
+
+/// How many bytes of slots are held at most, beside one round of reads, before they are believed and may be forgotten: as
+/// much as a log remembers by default.
+const MAX_UNBELIEVED_BYTES: usize = 64 << 20;
 
 /// Whether the end of the log is proved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,11 +72,24 @@ pub(super) enum RoundEnd {
 }
 
 /// What was read past an anchor, not believed yet.
+#[derive(Default)]
 struct Unbelieved {
     slots: Vec<Arc<Slot>>,
+    bytes: usize,
     /// What would be corruption, if the page's ledger is absent.
     suspicion: Option<Corruption>,
     end_seen: bool,
+}
+
+impl Unbelieved {
+    fn take(&mut self, slots: Vec<Arc<Slot>>) {
+        self.bytes += slots.iter().map(|slot| held_bytes(slot)).sum::<usize>();
+        self.slots.extend(slots);
+    }
+
+    fn is_full(&self) -> bool {
+        self.slots.len() >= MAX_SLOTS_A_CALL || self.bytes >= MAX_UNBELIEVED_BYTES
+    }
 }
 
 impl SlotLog {
@@ -152,16 +170,14 @@ impl SlotLog {
             return Ok(cut(slots.into_iter().filter(|slot| slot.sequence() <= last), max_bytes));
         }
         let mut next = first;
-        let mut read = Unbelieved { slots: Vec::new(), suspicion: None, end_seen: false };
-        let mut bytes = 0;
-        while next <= last && bytes < max_bytes {
+        let mut read = Unbelieved::default();
+        while next <= last && read.bytes < max_bytes {
             let width = u32::try_from(last.above(next.previous())).unwrap_or(READS_AT_ONCE).min(READS_AT_ONCE);
             let round = self.read_round(next, width, deadline).await?;
             if let Some(last) = round.slots.last() {
                 next = last.sequence().next();
             }
-            bytes += round.slots.iter().map(|slot| slot.bytes().len()).sum::<usize>();
-            read.slots.extend(round.slots);
+            read.take(round.slots);
             read.suspicion = match round.end {
                 RoundEnd::Full => continue,
                 RoundEnd::Damaged(corruption) => Some(corruption),
@@ -189,15 +205,15 @@ impl SlotLog {
 
     /// Reads on from an anchor until a slot is absent, first `width` slots at once, then more.
     async fn read_on(&self, anchor: &Anchor, mut width: u32, deadline: &Deadline) -> Result<Unbelieved, Unavailable> {
-        let mut read = Unbelieved { slots: Vec::new(), suspicion: None, end_seen: false };
+        let mut read = Unbelieved::default();
         let mut next = anchor.next();
         let mut read_again = None;
-        while read.slots.len() < MAX_SLOTS_A_CALL {
+        while !read.is_full() {
             let round = self.read_round(next, width, deadline).await?;
             if let Some(last) = round.slots.last() {
                 next = last.sequence().next();
             }
-            read.slots.extend(round.slots);
+            read.take(round.slots);
             match round.end {
                 RoundEnd::Full => {}
                 RoundEnd::Absent => {
@@ -227,7 +243,7 @@ impl SlotLog {
         last: Option<Sequence>,
         deadline: &Deadline,
     ) -> Result<Unbelieved, Unavailable> {
-        let mut read = Unbelieved { slots: Vec::new(), suspicion: None, end_seen: false };
+        let mut read = Unbelieved::default();
         let last = last.filter(|last| *last >= first);
         let listed = last.map_or(0, |last| last.above(first.previous()));
         // The slot below the tail and the proof of the end ride along with the rounds that the tail needs.
@@ -239,9 +255,9 @@ impl SlotLog {
             if let Some(last) = round.slots.last() {
                 next = last.sequence().next();
             }
-            read.slots.extend(round.slots);
+            read.take(round.slots);
             match round.end {
-                RoundEnd::Full if last.is_some_and(|last| next <= last) && read.slots.len() < MAX_SLOTS_A_CALL => {}
+                RoundEnd::Full if last.is_some_and(|last| next <= last) && !read.is_full() => {}
                 RoundEnd::Full => break,
                 // Every read here was sent after the listing, so what it listed is missing, not late.
                 RoundEnd::Absent if last.is_some_and(|last| next <= last) => {
@@ -338,7 +354,7 @@ fn cut(slots: impl Iterator<Item = Arc<Slot>>, max_bytes: usize) -> Vec<Arc<Slot
     slots
         .take_while(|slot| {
             let takes = bytes < max_bytes;
-            bytes += slot.bytes().len();
+            bytes += held_bytes(slot);
             takes
         })
         .collect()

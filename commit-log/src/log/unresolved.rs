@@ -1,6 +1,7 @@
 //! The offers of this process whose outcome nobody has told yet. One transaction is open at one sequence only.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt;
@@ -69,29 +70,39 @@ impl Unresolved {
     /// Takes a new offer in, unless another task was faster.
     pub(super) fn admit(&self, transaction: TransactionId, slot: Arc<Slot>) -> Admission {
         let mut offers = self.offers();
-        let open = offers.entry(transaction).or_insert(OpenOffer { slot: slot.clone(), running: None, sent: Sent::Nothing });
+        let full = offers.len() >= MAX_UNRESOLVED;
+        let open = match offers.entry(transaction) {
+            Entry::Vacant(_) if full => return Admission::Full,
+            Entry::Vacant(free) => free.insert(OpenOffer { slot: slot.clone(), running: None, sent: Sent::Nothing }),
+            Entry::Occupied(open) => open.into_mut(),
+        };
         if open.slot.sequence() != slot.sequence() {
             return Admission::OpenElsewhere(open.slot.sequence());
         }
         open.join_or_drive()
     }
 
-    /// The offer of `transaction` ended without a verdict after something was sent: it stays open.
-    pub(super) fn stays_open(&self, transaction: TransactionId) {
-        if let Some(open) = self.offers().get_mut(&transaction) {
+    /// The offer of `transaction` at `sequence` ended without a verdict after something was sent: it stays open.
+    pub(super) fn stays_open(&self, transaction: TransactionId, sequence: Sequence) {
+        if let Some(open) = self.offers().get_mut(&transaction).filter(|open| open.slot.sequence() == sequence) {
             open.running = None;
             open.sent = Sent::Something;
         }
     }
 
-    /// What became of `transaction` is known.
-    pub(super) fn resolve(&self, transaction: TransactionId) {
-        self.offers().remove(&transaction);
+    /// What became of `transaction` at `sequence` is known. That says nothing of another sequence, where it may be open.
+    pub(super) fn resolve(&self, transaction: TransactionId, sequence: Sequence) {
+        if let Entry::Occupied(open) = self.offers().entry(transaction)
+            && open.get().slot.sequence() == sequence
+        {
+            open.remove();
+        }
     }
 
-    /// The slot that was offered for `transaction`, while its outcome is not known.
-    pub(super) fn slot_of(&self, transaction: TransactionId) -> Option<Arc<Slot>> {
-        self.offers().get(&transaction).map(|open| open.slot.clone())
+    /// The slot that was offered for `transaction` at `sequence`, while its outcome is not known.
+    pub(super) fn slot_of(&self, transaction: TransactionId, sequence: Sequence) -> Option<Arc<Slot>> {
+        let offers = self.offers();
+        offers.get(&transaction).map(|open| &open.slot).filter(|slot| slot.sequence() == sequence).cloned()
     }
 }
 
