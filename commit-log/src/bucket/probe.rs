@@ -68,7 +68,9 @@ impl Bucket {
         let name = ObjectName::Probe(self.environment().randomness.number());
         match self.read(name, deadline).await {
             Ok(_) => Ok(()),
-            Err(Unavailable { source: Some(source), .. }) if matches!(*source, Error::PermissionDenied { .. }) => Err(Distrusted::AbsenceForbidden.into()),
+            Err(Unavailable { source: Some(source), .. }) if matches!(*source, Error::PermissionDenied { .. }) => {
+                Err(Distrusted::AbsenceForbidden.into())
+            }
             Err(failure) => Err(failure.into()),
         }
     }
