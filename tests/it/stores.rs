@@ -90,7 +90,9 @@ impl ObjectStore for Liar {
                 }
                 self.inner.put_opts(location, payload, opts).await
             }
-            _ => self.inner.put_opts(location, payload, opts).await,
+            Lie::LooksThenPuts | Lie::SaysExists(_) | Lie::ForbidsAbsence | Lie::Misses(_) | Lie::BreaksOff(_) => {
+                self.inner.put_opts(location, payload, opts).await
+            }
         }
     }
 
@@ -111,13 +113,13 @@ impl ObjectStore for Liar {
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
         let listed = self.inner.list(prefix);
-        match &self.lie {
-            Lie::BreaksOff(times) if one_of(times) => {
-                let broken = Error::Generic { store: "liar", source: "the listing broke off".into() };
-                listed.take(1).chain(stream::iter([Err(broken)])).boxed()
-            }
-            _ => listed,
+        if let Lie::BreaksOff(times) = &self.lie
+            && one_of(times)
+        {
+            let broken = Error::Generic { store: "liar", source: "the listing broke off".into() };
+            return listed.take(1).chain(stream::iter([Err(broken)])).boxed();
         }
+        listed
     }
 
     fn list_with_offset(&self, prefix: Option<&Path>, offset: &Path) -> BoxStream<'static, Result<ObjectMeta>> {
@@ -126,15 +128,11 @@ impl ObjectStore for Liar {
             let after = object.location > offset;
             async move { after }
         });
-        match &self.lie {
-            Lie::Misses(missed) => {
-                // A listing of a test is short, and the stream may not borrow from the store.
-                let names = futures::executor::block_on(listed.collect::<Vec<_>>());
-                let shown = names.into_iter().filter(|name| !name.as_ref().is_ok_and(|name| missed(name.location.as_ref())));
-                stream::iter(shown.collect::<Vec<_>>()).boxed()
-            }
-            _ => listed.boxed(),
-        }
+        let Lie::Misses(missed) = &self.lie else { return listed.boxed() };
+        // A listing of a test is short, and the stream may not borrow from the store.
+        let names = futures::executor::block_on(listed.collect::<Vec<_>>());
+        let shown = names.into_iter().filter(|name| !name.as_ref().is_ok_and(|name| missed(name.location.as_ref())));
+        stream::iter(shown.collect::<Vec<_>>()).boxed()
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
