@@ -1,4 +1,5 @@
 //! Worlds over the simulated bucket: determinism, faults that land, and a real SlateDB.
 
 mod bucket;
+mod log_worlds;
 mod slatedb;
