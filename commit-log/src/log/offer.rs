@@ -242,11 +242,11 @@ impl Drive {
     async fn run(self, answer: oneshot::Sender<Result<Offer, OfferError>>) {
         let outcome = self.log_while_waiting(Box::pin(self.deadline.bound(self.settle()))).await;
         let outcome = outcome.unwrap_or_else(|DeadlinePassed| Err(self.out_of_time()));
-        let unresolved = &self.log.inner.unresolved;
+        let (unresolved, sequence) = (&self.log.inner.unresolved, self.slot.sequence());
         match &outcome {
-            Ok(Offer::Won { .. } | Offer::Lost { .. } | Offer::Behind) => unresolved.resolve(self.transaction),
-            Err(_) if self.progress().sent == Sent::Nothing => unresolved.resolve(self.transaction),
-            Err(_) => unresolved.stays_open(self.transaction),
+            Ok(Offer::Won { .. } | Offer::Lost { .. } | Offer::Behind) => unresolved.resolve(self.transaction, sequence),
+            Err(_) if self.progress().sent == Sent::Nothing => unresolved.resolve(self.transaction, sequence),
+            Err(_) => unresolved.stays_open(self.transaction, sequence),
         }
         // Nobody may be waiting any more; the offer ran to its end all the same.
         let _ = answer.send(outcome);

@@ -70,11 +70,11 @@ impl SlotLog {
         sequence: Sequence,
         deadline: &Deadline,
     ) -> Result<Outcome, TailError> {
-        let own_id = self.inner.unresolved.slot_of(transaction).map(|slot| slot.own_id());
+        let own_id = self.inner.unresolved.slot_of(transaction, sequence).map(|slot| slot.own_id());
         let question = Question { sequence, transaction, own_id };
         let outcome = self.ask(&question, deadline).await?;
         if outcome != Outcome::Open {
-            self.inner.unresolved.resolve(transaction);
+            self.inner.unresolved.resolve(transaction, sequence);
         }
         Ok(outcome)
     }

@@ -76,22 +76,28 @@ impl Unresolved {
         open.join_or_drive()
     }
 
-    /// The offer of `transaction` ended without a verdict after something was sent: it stays open.
-    pub(super) fn stays_open(&self, transaction: TransactionId) {
-        if let Some(open) = self.offers().get_mut(&transaction) {
+    /// The offer of `transaction` at `sequence` ended without a verdict after something was sent: it stays open.
+    pub(super) fn stays_open(&self, transaction: TransactionId, sequence: Sequence) {
+        if let Some(open) = self.offers().get_mut(&transaction).filter(|open| open.slot.sequence() == sequence) {
             open.running = None;
             open.sent = Sent::Something;
         }
     }
 
-    /// What became of `transaction` is known.
-    pub(super) fn resolve(&self, transaction: TransactionId) {
-        self.offers().remove(&transaction);
+    /// What became of `transaction` at `sequence` is known.
+    ///
+    /// SUBTLE: an offer whose outcome was asked for meanwhile ends later than that, and by then the transaction may be open at
+    /// another sequence. What is known of one sequence closes nothing at another.
+    pub(super) fn resolve(&self, transaction: TransactionId, sequence: Sequence) {
+        let mut offers = self.offers();
+        if offers.get(&transaction).is_some_and(|open| open.slot.sequence() == sequence) {
+            offers.remove(&transaction);
+        }
     }
 
-    /// The slot that was offered for `transaction`, while its outcome is not known.
-    pub(super) fn slot_of(&self, transaction: TransactionId) -> Option<Arc<Slot>> {
-        self.offers().get(&transaction).map(|open| open.slot.clone())
+    /// The slot that was offered for `transaction` at `sequence`, while its outcome is not known.
+    pub(super) fn slot_of(&self, transaction: TransactionId, sequence: Sequence) -> Option<Arc<Slot>> {
+        self.offers().get(&transaction).map(|open| open.slot.clone()).filter(|slot| slot.sequence() == sequence)
     }
 }
 
