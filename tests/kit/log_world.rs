@@ -21,6 +21,7 @@ mod state;
 pub mod tally;
 pub mod told;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -75,15 +76,25 @@ pub struct Report {
 /// Runs the world of `seed`.
 pub fn run(seed: u64) -> Report {
     let limits = Limits { simulated: LONGEST_WORLD, requests: MOST_REQUESTS };
-    run_world(seed, limits, |world| live(world, Plan::of(seed))).unwrap_or_else(|stuck| Report {
+    // A world shares nothing with another, so one that panicked leaves nothing half done.
+    let world = AssertUnwindSafe(|| run_world(seed, limits, |world| live(world, Plan::of(seed))));
+    match catch_unwind(world) {
+        Ok(Ok(report)) => report,
+        Ok(Err(stuck)) => failed(seed, stuck.to_string()),
+        Err(_) => failed(seed, "the world panicked".to_owned()),
+    }
+}
+
+fn failed(seed: u64, what: String) -> Report {
+    Report {
         seed,
-        verdict: Err(Violation { invariant: "progress", what: stuck.to_string() }),
+        verdict: Err(Violation { invariant: "progress", what }),
         faults: Counters::default(),
         tally: Tally::default(),
         fingerprint: Hash128([0; 16]),
         requests: 0,
         commits: 0,
-    })
+    }
 }
 
 async fn live(world: World, plan: Plan) -> Report {
@@ -152,7 +163,7 @@ async fn found(world: &World, bucket: &SimulatedBucket, plan: &Plan) -> Adoption
     record
 }
 
-/// How often a fault landed in a world, by its own name or summed over its kinds.
+/// How many answers were lost after what they answer had landed.
 pub fn answers_lost(faults: &Counters) -> u64 {
     faults.of(Fault::AnswerLost) + faults.of(Fault::AnswerLostHanging)
 }

@@ -17,7 +17,7 @@ use super::told::Claim;
 use crate::bucket::Process;
 
 /// One pass of one collector.
-pub struct Collector {
+pub(super) struct Collector {
     shared: Arc<Shared>,
     process: Process,
     bucket: Bucket,
@@ -41,13 +41,13 @@ impl From<Unavailable> for Stopped {
 
 impl Collector {
     /// A collector with a link of its own.
-    pub fn new(shared: &Arc<Shared>, process: Process, record: AdoptionRecord) -> Collector {
+    pub(super) fn new(shared: &Arc<Shared>, process: Process, record: AdoptionRecord) -> Collector {
         let bucket = door(shared, process);
         Collector { shared: Arc::clone(shared), process, bucket, record }
     }
 
     /// Retires every page that may go, in ascending order, then sweeps what was created again in retired ones.
-    pub async fn pass(&self) {
+    pub(super) async fn pass(&self) {
         self.shared.step();
         let asked = self.shared.mark();
         match self.retire_and_sweep().await {

@@ -31,7 +31,7 @@ enum Sent {
 }
 
 /// One incarnation of a committer.
-pub struct Committer {
+pub(super) struct Committer {
     running: Running,
     number: usize,
     random: StdRng,
@@ -39,7 +39,7 @@ pub struct Committer {
 
 impl Committer {
     /// Starts committer `number` as `process`, with what its earlier incarnations made durable.
-    pub async fn start(shared: &Arc<Shared>, number: usize, process: Process) -> Committer {
+    pub(super) async fn start(shared: &Arc<Shared>, number: usize, process: Process) -> Committer {
         let before_put = before_put(Arc::clone(shared), number, process);
         let running = Running::start(shared, process, Some(before_put)).await;
         let random = stream(shared.plan.seed, 2_000_000 + u64::from(process.0));
@@ -47,7 +47,7 @@ impl Committer {
     }
 
     /// Works until it is aborted.
-    pub async fn work(mut self) {
+    pub(super) async fn work(mut self) {
         loop {
             self.act().await;
             self.running.sleep(&mut self.random, 1, 400).await;
@@ -77,12 +77,15 @@ impl Committer {
             open.next().copied()
         });
         let transaction = waiting.unwrap_or_else(|| self.new_intent());
+        let since = self.running.shared.mark();
         let sequence = self.draw_sequence();
         if self.random.random_bool(0.2) {
             // Asleep between the look at the head and the put.
             self.running.sleep(&mut self.random, 100, 40_000).await;
         }
-        self.offer(Attempt { transaction, sequence }).await;
+        let attempt = Attempt { transaction, sequence };
+        self.offer(attempt).await;
+        self.count_sleep(since, attempt);
     }
 
     /// Wants another transaction committed.
@@ -104,7 +107,7 @@ impl Committer {
     }
 
     /// Offers a transaction and does what the answer asks for.
-    pub async fn offer(&mut self, attempt: Attempt) {
+    pub(super) async fn offer(&mut self, attempt: Attempt) {
         let Some(commit) = self.remember(|memory| memory.intents.get(&attempt.transaction).cloned()) else { return };
         let shared = Arc::clone(&self.running.shared);
         shared.step();
@@ -121,7 +124,6 @@ impl Committer {
         let answer = patience.bound(offer).await;
         shared.state().offering.remove(&self.running.process);
         self.running.note_beliefs(asked);
-        self.count_sleep(asked, attempt);
         match answer {
             // Dropping the future withdraws nothing, so its outcome is not known.
             Err(_) => {
@@ -139,10 +141,10 @@ impl Committer {
         }
     }
 
-    fn count_sleep(&self, asked: Mark, attempt: Attempt) {
+    fn count_sleep(&self, since: Mark, attempt: Attempt) {
         let mut state = self.running.shared.state();
         let page = state.chronicle.page_of(attempt.sequence);
-        let retired = state.chronicle.retired().get(&page).is_some_and(|retired| retired.effect >= asked.effects);
+        let retired = state.chronicle.retired().get(&page).is_some_and(|retired| retired.effect >= since.effects);
         if retired {
             state.tally.count(Event::SleptOverRetirement);
         }
@@ -236,7 +238,7 @@ impl Committer {
     }
 
     /// Asks what became of an attempt.
-    pub async fn ask(&mut self, attempt: Attempt) -> Option<Outcome> {
+    pub(super) async fn ask(&mut self, attempt: Attempt) -> Option<Outcome> {
         let Attempt { transaction, sequence } = attempt;
         self.running.shared.step();
         let asked = self.running.shared.mark();
@@ -255,7 +257,7 @@ impl Committer {
 
     /// Closes the sequence of an attempt.
     #[allow(clippy::wildcard_enum_match_arm, reason = "the library's error may grow; a new one must be looked at here")]
-    pub async fn close(&mut self, attempt: Attempt, closing: Closing, event: Event) {
+    pub(super) async fn close(&mut self, attempt: Attempt, closing: Closing, event: Event) {
         let Attempt { transaction, sequence } = attempt;
         self.running.shared.step();
         let asked = self.running.shared.mark();
@@ -277,12 +279,12 @@ impl Committer {
     }
 
     /// The process it runs in.
-    pub fn running(&self) -> &Running {
+    pub(super) fn running(&self) -> &Running {
         &self.running
     }
 
     /// Offers something new at the next sequence. For the quiet phase.
-    pub async fn commit_something(&mut self) {
+    pub(super) async fn commit_something(&mut self) {
         let transaction = self.new_intent();
         let sequence = self.running.log.next();
         self.offer(Attempt { transaction, sequence }).await;

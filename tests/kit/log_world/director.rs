@@ -38,7 +38,7 @@ struct Actor {
 }
 
 /// The director.
-pub struct Director {
+pub(super) struct Director {
     shared: Arc<Shared>,
     record: AdoptionRecord,
     random: StdRng,
@@ -50,7 +50,7 @@ pub struct Director {
 
 impl Director {
     /// Starts the committers.
-    pub fn start(shared: &Arc<Shared>, record: AdoptionRecord) -> Director {
+    pub(super) fn start(shared: &Arc<Shared>, record: AdoptionRecord) -> Director {
         let mut director = Director {
             shared: Arc::clone(shared),
             record,
@@ -79,7 +79,7 @@ impl Director {
     /// # Errors
     ///
     /// The first invariant that does not hold.
-    pub async fn fault_phase(&mut self) -> Result<(), Violation> {
+    pub(super) async fn fault_phase(&mut self) -> Result<(), Violation> {
         let mut acts = 0;
         while self.shared.state().steps < self.shared.plan.steps && self.elapsed() < LONGEST_FAULT_PHASE {
             let pause = log_uniform(&mut self.random, Duration::from_millis(20), Duration::from_secs(3));
@@ -90,7 +90,7 @@ impl Director {
             if acts % ACTS_BETWEEN_CHECKS == 0 {
                 self.shared.check()?;
             }
-            self.reap();
+            self.reap().await?;
         }
         self.end_faults();
         self.shared.check()
@@ -140,8 +140,19 @@ impl Director {
         self.collectors.push(Actor { process, task });
     }
 
-    fn reap(&mut self) {
-        self.collectors.retain(|collector| !collector.task.is_finished());
+    /// Buries the collectors whose pass is over. An actor that panicked, or a committer that ended, is a broken world.
+    async fn reap(&mut self) -> Result<(), Violation> {
+        if let Some(committer) = self.committers.iter().find(|committer| committer.task.is_finished()) {
+            return Err(Violation { invariant: "progress", what: format!("{:?} ended by itself", committer.process) });
+        }
+        let (done, running) = std::mem::take(&mut self.collectors).into_iter().partition(|it| it.task.is_finished());
+        self.collectors = running;
+        let done: Vec<Actor> = done;
+        for collector in done {
+            let ended = collector.task.await;
+            ended.map_err(|panic| Violation { invariant: "progress", what: format!("a collector ended: {panic}") })?;
+        }
+        Ok(())
     }
 
     fn any(&mut self) -> Process {
@@ -268,7 +279,7 @@ impl Director {
     }
 
     /// Stops the committers that still live: whoever resolves their attempts is another process.
-    pub fn stop_committers(&mut self) {
+    pub(super) fn stop_committers(&mut self) {
         for actor in std::mem::take(&mut self.committers) {
             self.kill(&actor);
         }

@@ -14,26 +14,26 @@ const STEPS: u64 = 200;
 
 /// What one world is made of.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub(super) struct Plan {
     /// The seed.
-    pub seed: u64,
+    pub(super) seed: u64,
     /// Small, so that pages retire while somebody sleeps.
-    pub page_size: PageSize,
+    pub(super) page_size: PageSize,
     /// How many processes commit.
-    pub committers: u32,
+    pub(super) committers: u32,
     /// Public calls until the faults stop.
-    pub steps: u64,
+    pub(super) steps: u64,
     /// What befalls every link.
-    pub faults: Faults,
+    pub(super) faults: Faults,
     /// Whether a store stood here before.
-    pub past: Past,
+    pub(super) past: Past,
     /// The log's setting.
-    pub prove_every: u32,
+    pub(super) prove_every: u32,
 }
 
 /// What the store's place has seen before the world begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Past {
+pub(super) enum Past {
     /// Nothing.
     Fresh,
     /// The store was put back from a copy: an older log's objects and record are there.
@@ -41,7 +41,7 @@ pub enum Past {
 }
 
 /// What belongs to one purpose of one seed: no two streams of random numbers are alike.
-pub fn stream(seed: u64, purpose: u64) -> StdRng {
+pub(super) fn stream(seed: u64, purpose: u64) -> StdRng {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     bytes[8..16].copy_from_slice(&purpose.to_le_bytes());
@@ -50,7 +50,7 @@ pub fn stream(seed: u64, purpose: u64) -> StdRng {
 }
 
 /// As likely between 1 and 2 as between 1,000 and 2,000, times `from`, up to `up_to`.
-pub fn log_uniform(random: &mut StdRng, from: Duration, up_to: Duration) -> Duration {
+pub(super) fn log_uniform(random: &mut StdRng, from: Duration, up_to: Duration) -> Duration {
     let doublings = (up_to.as_micros() / from.as_micros().max(1)).max(1).ilog2();
     let base = from * (1 << random.random_range(0..=doublings));
     base.mul_f64(1.0 + random.random::<f64>()).min(up_to)
@@ -58,7 +58,7 @@ pub fn log_uniform(random: &mut StdRng, from: Duration, up_to: Duration) -> Dura
 
 impl Plan {
     /// What `seed` decides.
-    pub fn of(seed: u64) -> Plan {
+    pub(super) fn of(seed: u64) -> Plan {
         let mut random = stream(seed, 0);
         Plan {
             seed,
@@ -103,7 +103,7 @@ fn faults(random: &mut StdRng) -> Faults {
 }
 
 /// How a process waits. The patient ones are the sleepers: they still wait for an answer when it comes, however late.
-pub fn pace(random: &mut StdRng) -> Pace {
+pub(super) fn pace(random: &mut StdRng) -> Pace {
     let (call, attempt) = match random.random_range(0..3) {
         0 => (Duration::from_millis(500), Duration::from_millis(200)),
         1 => (Duration::from_secs(10), Duration::from_secs(2)),

@@ -20,19 +20,19 @@ use crate::bucket::Process;
 use crate::clock::{ClockMode, SimulatedClock, Skew};
 
 /// A process with its log open.
-pub struct Running {
+pub(super) struct Running {
     /// The world it is in.
-    pub shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     /// Its number.
-    pub process: Process,
+    pub(super) process: Process,
     /// The real log.
-    pub log: SlotLog,
+    pub(super) log: SlotLog,
     /// Up to where it was noted what the log believes.
     noted: Mutex<Option<Sequence>>,
 }
 
 /// The door to the bucket of a process, with a clock and random numbers of its own.
-pub fn door(shared: &Shared, process: Process) -> Bucket {
+pub(super) fn door(shared: &Shared, process: Process) -> Bucket {
     let mut random = stream(shared.plan.seed, 1_000 + u64::from(process.0));
     let skew = Skew {
         offset: TimeDelta::milliseconds(random.random_range(-7_200_000..=7_200_000)),
@@ -50,7 +50,7 @@ const START_TRIES: u32 = 1_000;
 
 impl Running {
     /// Starts a process: finds the log that the store is on, and loads it.
-    pub async fn start(shared: &Arc<Shared>, process: Process, before_put: Option<BeforePut>) -> Running {
+    pub(super) async fn start(shared: &Arc<Shared>, process: Process, before_put: Option<BeforePut>) -> Running {
         let bucket = door(shared, process);
         for _ in 0..START_TRIES {
             let asked = shared.mark();
@@ -73,29 +73,29 @@ impl Running {
     }
 
     /// A log that a process has open and has read nothing of. For who must judge the first look itself.
-    pub async fn start_unread(shared: &Arc<Shared>, process: Process) -> SlotLog {
+    pub(super) async fn start_unread(shared: &Arc<Shared>, process: Process) -> SlotLog {
         let bucket = door(shared, process);
         let record = adoption::find(&bucket, &bucket.deadline()).await.expect("a healthy link");
         SlotLog::new(bucket, record, LogOptions::default())
     }
 
     /// The time that one call of this process may take.
-    pub fn deadline(&self) -> Deadline {
+    pub(super) fn deadline(&self) -> Deadline {
         self.log.bucket().deadline()
     }
 
     /// Takes note of an answer.
-    pub fn tell(&self, asked: Mark, claim: Claim) {
+    pub(super) fn tell(&self, asked: Mark, claim: Claim) {
         self.shared.tell(self.process, asked, claim);
     }
 
     /// Takes note of damage that was reported.
-    pub fn tell_corrupt(&self, asked: Mark, corruption: Corruption) {
+    pub(super) fn tell_corrupt(&self, asked: Mark, corruption: Corruption) {
         self.tell(asked, Claim::Corrupt(corruption));
     }
 
     /// Loads from the ideal store: what a process does at its start, and whenever it fell behind.
-    pub async fn load(&self) -> Result<(), TailError> {
+    pub(super) async fn load(&self) -> Result<(), TailError> {
         self.shared.step();
         let asked = self.shared.mark();
         let covered = self.shared.state().covered;
@@ -109,7 +109,7 @@ impl Running {
     }
 
     /// Reads on.
-    pub async fn catch_up(&self, proof: Proof) -> Result<(), TailError> {
+    pub(super) async fn catch_up(&self, proof: Proof) -> Result<(), TailError> {
         self.shared.step();
         let asked = self.shared.mark();
         let caught_up = self.log.catch_up(proof, &self.deadline()).await;
@@ -123,7 +123,7 @@ impl Running {
     }
 
     /// Reads slots that are known to be there once more.
-    pub async fn read_again(&self, random: &mut StdRng) {
+    pub(super) async fn read_again(&self, random: &mut StdRng) {
         let (head, first) = {
             let state = self.shared.state();
             (state.chronicle.head(), state.covered.unwrap_or(state.chronicle.origin()))
@@ -142,7 +142,7 @@ impl Running {
     }
 
     /// Takes note of every slot that the log took in since the last time.
-    pub fn note_beliefs(&self, asked: Mark) {
+    pub(super) fn note_beliefs(&self, asked: Mark) {
         let mut noted = self.noted.lock().unwrap();
         let head = self.log.head();
         // A log that was loaded again further on remembers from there.
@@ -157,7 +157,7 @@ impl Running {
     }
 
     /// Takes note of what an error says about the log.
-    pub fn note_error(&self, asked: Mark, error: &TailError) {
+    pub(super) fn note_error(&self, asked: Mark, error: &TailError) {
         match error {
             TailError::Behind { after } => {
                 self.shared.count(Event::ReaderBehind);
@@ -169,7 +169,7 @@ impl Running {
     }
 
     /// Sleeps by the process's own clock.
-    pub async fn sleep(&self, random: &mut StdRng, from_millis: u64, up_to_millis: u64) {
+    pub(super) async fn sleep(&self, random: &mut StdRng, from_millis: u64, up_to_millis: u64) {
         use std::time::Duration;
         let pause = log_uniform(random, Duration::from_millis(from_millis), Duration::from_millis(up_to_millis));
         self.log.bucket().environment().clock.sleep(pause).await;

@@ -25,7 +25,7 @@ const CALM_WORK: Duration = Duration::from_secs(2);
 const TRIES: u32 = 6;
 
 /// A healthy bucket, whose lists still come in pages.
-pub fn faults(plan: &Plan) -> Faults {
+pub(super) fn faults(plan: &Plan) -> Faults {
     Faults { page_size: plan.faults.page_size.clone(), ..Faults::none() }
 }
 
@@ -38,7 +38,7 @@ fn stuck(what: String) -> Violation {
 /// # Errors
 ///
 /// What did not come about in time, or an invariant that does not hold.
-pub async fn quiet_phase(shared: &Arc<Shared>, director: &mut Director, record: &AdoptionRecord) -> Result<(), Violation> {
+pub(super) async fn quiet_phase(shared: &Arc<Shared>, director: &mut Director, record: &AdoptionRecord) -> Result<(), Violation> {
     shared.wait(CALM_WORK).await;
     director.stop_committers();
     let mut survivors = Vec::new();
@@ -70,6 +70,8 @@ async fn resolve_all(shared: &Arc<Shared>, number: usize, survivor: &mut Committ
         for (transaction, sequence) in open {
             let attempt = Attempt { transaction, sequence };
             match survivor.ask(attempt).await {
+                // Offered too far ahead by somebody who did not wait for the answer: commits up to there decide it.
+                Some(Outcome::Open) if sequence > survivor.running().log.next() => survivor.commit_something().await,
                 Some(Outcome::Open) if way == 0 => survivor.close(attempt, Closing::Filler, Event::ClosedByFiller).await,
                 Some(Outcome::Open) => survivor.offer(attempt).await,
                 Some(Outcome::Landed | Outcome::Never) => {}

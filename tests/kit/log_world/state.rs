@@ -19,59 +19,59 @@ use crate::clock::SimulatedClock;
 use crate::runtime::World;
 
 /// The store's folder in every world's bucket.
-pub const ROOT: &str = "store";
+pub(super) const ROOT: &str = "store";
 
 /// The world.
-pub struct Shared {
+pub(super) struct Shared {
     /// What its seed decided.
-    pub plan: Plan,
+    pub(super) plan: Plan,
     /// Its time and limits.
-    pub world: World,
+    pub(super) world: World,
     /// Its bucket.
-    pub bucket: SimulatedBucket,
+    pub(super) bucket: SimulatedBucket,
     state: Mutex<State>,
 }
 
 /// What changes.
-pub struct State {
+pub(super) struct State {
     /// The true log.
-    pub chronicle: Chronicle,
+    pub(super) chronicle: Chronicle,
     /// What clients were told.
-    pub told: Vec<Told>,
+    pub(super) told: Vec<Told>,
     /// How often what happened.
-    pub tally: Tally,
+    pub(super) tally: Tally,
     /// The last slot that the ideal store has folded.
-    pub covered: Option<Sequence>,
+    pub(super) covered: Option<Sequence>,
     /// What each committer made durable. It outlives its processes.
-    pub memories: Vec<Memory>,
+    pub(super) memories: Vec<Memory>,
     /// Public calls so far.
-    pub steps: u64,
+    pub(super) steps: u64,
     /// The processes that have an offer under way.
-    pub offering: BTreeSet<Process>,
+    pub(super) offering: BTreeSet<Process>,
     /// The clocks of all processes so far.
-    pub clocks: Vec<Arc<SimulatedClock>>,
+    pub(super) clocks: Vec<Arc<SimulatedClock>>,
     /// The processes that were killed.
-    pub dead: BTreeSet<Process>,
+    pub(super) dead: BTreeSet<Process>,
     next_process: u32,
 }
 
 /// What one committer keeps on a disk of its own.
 #[derive(Clone, Debug, Default)]
-pub struct Memory {
+pub(super) struct Memory {
     /// What it wants committed and does not know to be.
-    pub intents: BTreeMap<TransactionId, Commit>,
+    pub(super) intents: BTreeMap<TransactionId, Commit>,
     /// Where each was offered, from before the first put until it is known not to be there.
-    pub attempts: BTreeMap<TransactionId, Sequence>,
+    pub(super) attempts: BTreeMap<TransactionId, Sequence>,
 }
 
 impl Memory {
     /// Notes an attempt whose outcome is not known.
-    pub fn open(&mut self, attempt: Attempt) {
+    pub(super) fn open(&mut self, attempt: Attempt) {
         self.attempts.insert(attempt.transaction, attempt.sequence);
     }
 
     /// Notes what became of an attempt.
-    pub fn decided(&mut self, attempt: Attempt, outcome: Outcome) {
+    pub(super) fn decided(&mut self, attempt: Attempt, outcome: Outcome) {
         let is_open_there = self.attempts.get(&attempt.transaction) == Some(&attempt.sequence);
         match outcome {
             Outcome::Landed => {
@@ -86,7 +86,7 @@ impl Memory {
 
 impl Shared {
     /// A world in which nothing has happened yet.
-    pub fn new(plan: Plan, world: World, bucket: SimulatedBucket, chronicle: Chronicle) -> Shared {
+    pub(super) fn new(plan: Plan, world: World, bucket: SimulatedBucket, chronicle: Chronicle) -> Shared {
         let memories = vec![Memory::default(); plan.committers as usize];
         let state = State {
             chronicle,
@@ -105,47 +105,47 @@ impl Shared {
     }
 
     /// The state, with the chronicle as of now.
-    pub fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         let mut state = self.state.lock().unwrap();
         self.bucket.history(|history| state.chronicle.read_on(history));
         state
     }
 
     /// The store's folder.
-    pub fn root() -> Path {
+    pub(super) fn root() -> Path {
         Path::from(ROOT)
     }
 
     /// Now, in the bucket's history.
-    pub fn mark(&self) -> Mark {
+    pub(super) fn mark(&self) -> Mark {
         mark(&self.bucket)
     }
 
     /// A process that never was before.
-    pub fn new_process(&self) -> Process {
+    pub(super) fn new_process(&self) -> Process {
         let mut state = self.state.lock().unwrap();
         state.next_process += 1;
         Process(state.next_process)
     }
 
     /// Takes note of what a client was told.
-    pub fn tell(&self, process: Process, asked: Mark, claim: Claim) {
+    pub(super) fn tell(&self, process: Process, asked: Mark, claim: Claim) {
         let heard = self.mark();
         self.state().told.push(Told { process, asked, heard, claim });
     }
 
     /// Counts a public call.
-    pub fn step(&self) {
+    pub(super) fn step(&self) {
         self.state.lock().unwrap().steps += 1;
     }
 
     /// Counts what the world did.
-    pub fn count(&self, event: Event) {
+    pub(super) fn count(&self, event: Event) {
         self.state.lock().unwrap().tally.count(event);
     }
 
     /// Waits on the world's own time.
-    pub async fn wait(&self, duration: Duration) {
+    pub(super) async fn wait(&self, duration: Duration) {
         let timeline = self.world.timeline();
         timeline.sleep_until(timeline.elapsed() + duration).await;
     }
@@ -155,13 +155,13 @@ impl Shared {
     /// # Errors
     ///
     /// The first invariant that does not hold.
-    pub fn check(&self) -> Result<(), Violation> {
+    pub(super) fn check(&self) -> Result<(), Violation> {
         let state = self.state();
         check_all(&Evidence { chronicle: &state.chronicle, told: &state.told })
     }
 }
 
 /// Now, in a bucket's history.
-pub fn mark(bucket: &SimulatedBucket) -> Mark {
+pub(super) fn mark(bucket: &SimulatedBucket) -> Mark {
     bucket.history(|history| Mark { effects: history.effects().len(), sent: history.sent().len() })
 }

@@ -9,7 +9,7 @@ pub enum Event {
     Commit,
     /// A put that landed in a retired page.
     ZombiePlanted,
-    /// An offer that was under way while the page of its sequence was retired.
+    /// An offer of somebody who slept, between the look at the head and the answer, while its page was retired.
     SleptOverRetirement,
     /// An offer that ended unknown.
     Unknown,
