@@ -4,15 +4,17 @@
 use std::sync::Arc;
 
 use commit_log::adoption::{FreshLog, find_or_begin};
-use commit_log::bucket::{Bucket, Pace};
-use commit_log::environment::{Environment, Randomness};
+use commit_log::bucket::{Bucket, ObjectName, Pace};
 use commit_log::envelope::Write;
+use commit_log::environment::{Environment, Randomness};
 use commit_log::identity::TransactionId;
+use commit_log::ledger::Ledger;
 use commit_log::log::{Commit, LogOptions, Offer, SlotLog};
-use commit_log::slot::PageSize;
+use commit_log::slot::{Page, PageSize, Sequence};
 use commit_log_kit::bucket::{Faults, Process, SimulatedBucket};
 use commit_log_kit::clock::{ClockMode, SimulatedClock, Skew};
 use commit_log_kit::runtime::{Limits, World, run_world};
+use object_store::ObjectStoreExt;
 
 /// Runs a scenario over a healthy bucket.
 pub(crate) fn calm<F: Future<Output = ()>>(test: impl FnOnce(World, SimulatedBucket) -> F) {
@@ -55,5 +57,31 @@ pub(crate) async fn commit_all(log: &SlotLog, numbers: std::ops::RangeInclusive<
     for number in numbers {
         let offer = log.offer(log.next(), commit(number), &log.bucket().deadline()).await.unwrap();
         assert!(matches!(offer, Offer::Won { .. }), "{offer:?}");
+    }
+}
+
+/// Whoever retires pages by hand.
+const HAND: Process = Process(99);
+
+/// Writes the ledger of a page of four.
+pub(crate) async fn write_ledger(log: &SlotLog, bucket: &SimulatedBucket, page: u64) {
+    let (first, last) = log.record().page_size.sequences(Page::new(page)).unwrap().into_inner();
+    let slots = log.slots(first, last, usize::MAX, &log.bucket().deadline()).await.unwrap();
+    let ledger = Ledger::seal(log.record().log, Page::new(page), log.record().page_size, &slots).unwrap();
+    let name = ObjectName::Ledger(log.record().log, Page::new(page)).path(&"store".into());
+    bucket.link(HAND).put(&name, ledger.encode().into()).await.unwrap();
+}
+
+/// Deletes a slot of a page that has a ledger.
+pub(crate) async fn delete(log: &SlotLog, bucket: &SimulatedBucket, number: u64) {
+    let name = ObjectName::Slot(log.record().log, Sequence::new(number).unwrap());
+    bucket.link(HAND).delete(&name.path(&"store".into())).await.unwrap();
+}
+
+/// Retires a page of four as a whole.
+pub(crate) async fn retire(log: &SlotLog, bucket: &SimulatedBucket, page: u64) {
+    write_ledger(log, bucket, page).await;
+    for number in page * 4 + 1..=page * 4 + 4 {
+        delete(log, bucket, number).await;
     }
 }

@@ -6,4 +6,5 @@ mod damage;
 mod dialects;
 mod log_worlds;
 mod open_offers;
+mod retired_names;
 mod slatedb;

@@ -7,16 +7,16 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::cargo::{Place, Worlds, workspace};
+use crate::cargo::{Place, Worlds, target, workspace};
 use crate::options::Options;
 use patch::{Expected, Mutant};
 
-/// What is copied: everything that the tests are built from.
+/// What is copied: everything that the tests are built from. The copy lies inside the workspace, so cargo finds the same
+/// configuration above it; a second copy of that would count its flags twice and build every dependency again.
 const COPIED: &[&str] = &[
     "Cargo.toml",
     "Cargo.lock",
     "rust-toolchain.toml",
-    ".cargo",
     "clippy.toml",
     "commit-log",
     "maintenance",
@@ -32,8 +32,9 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     for mutant in &mutants {
         mutant.apply(&original)?;
     }
-    let folder = original.join("target/mutants");
-    let place = Place { workspace: folder.join("workspace"), target: folder.join("target") };
+    // Built where the workspace itself is: its dependencies are there, and what is the project's own is kept apart by its path.
+    let target = target(&original);
+    let place = Place { workspace: original.join("target/mutants"), target };
     copy_workspace(&original, &place)?;
     let mut survived = Vec::new();
     println!("{:<44} {:<44} seeds", "mutant", "found as");
@@ -70,7 +71,9 @@ fn try_one(original: &Path, place: &Place, mutant: &Mutant) -> Result<String, St
             let seeds: u64 = seed.parse().map_err(|_| "a red world without a seed")?;
             format!("{invariant:<44} {}", seeds + 1)
         }
-        (Expected::Refused, None, Some(times)) => format!("{:<44} {}", format!("refused {times} times, no world red"), mutant.seeds),
+        (Expected::Refused, None, Some(times)) => {
+            format!("{:<44} {}", format!("refused {times} times, no world red"), mutant.seeds)
+        }
         (Expected::Red, None, _) => format!("{SURVIVED} {} seeds", mutant.seeds),
         (Expected::Refused, red, refused) => format!("{SURVIVED}: refused {refused:?} times, red {red:?}"),
     })
@@ -78,7 +81,8 @@ fn try_one(original: &Path, place: &Place, mutant: &Mutant) -> Result<String, St
 
 fn read_all(folder: &Path) -> Result<Vec<Mutant>, String> {
     let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let mut paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>().map_err(|e| e.to_string())?;
+    let mut paths =
+        entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>().map_err(|e| e.to_string())?;
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "mutant"));
     paths.sort();
     paths.iter().map(|path| Mutant::parse(&path.file_stem().unwrap_or_default().to_string_lossy(), &read(path)?)).collect()
@@ -92,19 +96,11 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
     fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Copies the sources, and once what was built of the dependencies, so that a mutant rebuilds nothing but the project.
+/// Copies the sources.
 fn copy_workspace(original: &Path, place: &Place) -> Result<(), String> {
+    // There may be none yet; one that cannot be removed fails the copy.
     let _ = fs::remove_dir_all(&place.workspace);
-    for name in COPIED {
-        copy(&original.join(name), &place.workspace.join(name))?;
-    }
-    let (built, own) = (original.join("target/release"), place.target.join("release"));
-    if !own.exists() && built.exists() {
-        for name in ["deps", "build", ".fingerprint"] {
-            copy(&built.join(name), &own.join(name))?;
-        }
-    }
-    Ok(())
+    COPIED.iter().try_for_each(|name| copy(&original.join(name), &place.workspace.join(name)))
 }
 
 /// Keeps the times of change: they say what need not be built again.

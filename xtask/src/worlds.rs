@@ -1,9 +1,6 @@
 //! `cargo xtask worlds`: many log worlds, with their rate, what took place in them, and the verdict.
 
-use std::env::var_os;
-use std::path::PathBuf;
-
-use crate::cargo::{Place, Worlds, workspace};
+use crate::cargo::{Place, Worlds, target, workspace};
 use crate::options::Options;
 
 /// As many as every change is held to.
@@ -14,8 +11,7 @@ const WORLDS: u64 = 30_000;
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     let worlds = Worlds { first: options.number("first-seed", 0)?, count: options.number("count", WORLDS)? };
     let workspace = workspace()?;
-    let target = var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from);
-    let place = Place { workspace, target };
+    let place = Place { target: target(&workspace), workspace };
     place.build()?;
     let begun = std::time::Instant::now();
     let output = place.run(worlds)?;

@@ -13,9 +13,7 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), String> {
         for told in evidence.told.iter().filter(|told| told.heard.effects > zombie.effect.max(neighbour.effect)) {
             let vouched = match &told.claim {
                 Claim::Won(attempt) => attempt.sequence == sequence && zombie.slot.carries(attempt.transaction),
-                Claim::Believed(slots) | Claim::Served { slots, .. } => {
-                    slots.iter().any(|seen| seen.own_id == zombie.own_id())
-                }
+                Claim::Believed(slots) | Claim::Served { slots, .. } => slots.iter().any(|seen| seen.own_id == zombie.own_id()),
                 Claim::Lost(..) | Claim::Behind(_) | Claim::Unknown(_) | Claim::NothingSent(_) => false,
                 Claim::Outcome(..) | Claim::StillOpen(_) | Claim::Opened(_) | Claim::End(_) => false,
                 Claim::Retired { .. } | Claim::Corrupt(_) => false,

@@ -12,9 +12,8 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), String> {
         for member in &sent.slot.envelope().members {
             let before: &mut Vec<_> = earlier.entry(*member).or_default();
             let mut elsewhere = before.iter().filter(|at| **at != sent.sequence);
-            let told_never = |at| {
-                evidence.told.iter().any(|told| told.heard.sent <= sent.number && told.says_never(*member, at))
-            };
+            let told_never =
+                |at| evidence.told.iter().any(|told| told.heard.sent <= sent.number && told.says_never(*member, at));
             if let Some(at) = elsewhere.find(|at| !told_never(**at))
                 && !told_never(sent.sequence)
             {

@@ -168,8 +168,7 @@ impl Chronicle {
             self.oddities.push(Oddity::Undecodable(sequence));
             return;
         };
-        let landed =
-            Landed { effect: effect.number, process: effect.process, content: effect.content, slot: Arc::new(slot) };
+        let landed = Landed { effect: effect.number, process: effect.process, content: effect.content, slot: Arc::new(slot) };
         if self.retired.contains_key(&self.page_size.page_of(sequence)) {
             self.zombies.push(landed);
         } else if self.genuine.contains_key(&sequence) {

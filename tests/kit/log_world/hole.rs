@@ -64,12 +64,7 @@ pub(super) async fn destroy_a_slot(shared: &Arc<Shared>, number: usize) -> Resul
     Ok(())
 }
 
-fn expect_hole(
-    hole: Sequence,
-    who: &str,
-    found: Result<(), TailError>,
-    head: Option<Sequence>,
-) -> Result<(), Violation> {
+fn expect_hole(hole: Sequence, who: &str, found: Result<(), TailError>, head: Option<Sequence>) -> Result<(), Violation> {
     let named = matches!(&found, Err(TailError::Corrupt(Corruption::Hole { missing, .. })) if *missing == hole);
     if named && head < Some(hole) {
         return Ok(());

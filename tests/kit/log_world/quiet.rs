@@ -1,13 +1,18 @@
 //! The quiet phase of a log world: nothing fails any more, some processes stay dead, and within a bounded number of calls every
 //! outcome is known, a new commit lands, readers are at the true head, and whatever may be retired is.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use commit_log::bucket::ObjectName;
+use commit_log::identity::TransactionId;
 use commit_log::log::{Attempt, Closing, Outcome, Proof};
 use commit_log::record::AdoptionRecord;
+use commit_log::slot::Sequence;
 use rand::RngExt;
 
+use super::chronicle::SentSlot;
 use super::collector::Collector;
 use super::committer::Committer;
 use super::director::Director;
@@ -15,6 +20,7 @@ use super::plan::{Plan, stream};
 use super::process::Running;
 use super::state::Shared;
 use super::tally::Event;
+use super::told::Claim;
 use crate::bucket::Faults;
 use crate::checkers::Violation;
 
@@ -38,7 +44,11 @@ fn stuck(what: String) -> Violation {
 /// # Errors
 ///
 /// What did not come about in time, or an invariant that does not hold.
-pub(super) async fn quiet_phase(shared: &Arc<Shared>, director: &mut Director, record: &AdoptionRecord) -> Result<(), Violation> {
+pub(super) async fn quiet_phase(
+    shared: &Arc<Shared>,
+    director: &mut Director,
+    record: &AdoptionRecord,
+) -> Result<(), Violation> {
     shared.wait(CALM_WORK).await;
     director.stop_committers();
     let mut survivors = Vec::new();
@@ -133,10 +143,10 @@ async fn retire_all(shared: &Arc<Shared>, record: &AdoptionRecord) -> Result<(),
 /// No object of a retired page is left once a pass has swept.
 fn nothing_is_left_behind(shared: &Shared) -> Result<(), Violation> {
     let state = shared.state();
-    let folder = commit_log::bucket::ObjectName::Slot(state.chronicle.log(), state.chronicle.origin()).folder(&Shared::root());
+    let folder = ObjectName::Slot(state.chronicle.log(), state.chronicle.origin()).folder(&Shared::root());
     let kept = state.covered.map(|covered| state.chronicle.page_of(covered));
     for (path, _) in shared.bucket.objects(folder.as_ref()) {
-        let sequence = path.rsplit('/').next().and_then(commit_log::slot::Sequence::from_name);
+        let sequence = path.rsplit('/').next().and_then(Sequence::from_name);
         if sequence.map(|sequence| state.chronicle.page_of(sequence)) < kept {
             return Err(stuck(format!("{path} is left of a retired page")));
         }
@@ -144,12 +154,21 @@ fn nothing_is_left_behind(shared: &Shared) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Every attempt that anybody was ever told of is asked for once more; the checkers compare.
+/// Of the attempts that nobody was ever in doubt about, one in so many is asked for once more.
+const ASKED_AGAIN: usize = 4;
+
+/// Every attempt that was once unknown is asked for once more, and some of the others; the checkers compare.
 async fn ask_again(shared: &Arc<Shared>, survivor: &mut Committer) -> Result<(), Violation> {
-    let attempts: std::collections::BTreeSet<_> = {
+    let attempts: BTreeSet<_> = {
         let state = shared.state();
-        let sent = state.chronicle.sent().iter();
-        sent.flat_map(|sent| sent.slot.envelope().members.iter().map(|member| (sent.sequence, *member))).collect()
+        let unknown = state.told.iter().filter_map(|told| {
+            let Claim::Unknown(attempt) = &told.claim else { return None };
+            Some((attempt.sequence, attempt.transaction))
+        });
+        let unknown: BTreeSet<_> = unknown.collect();
+        let sent: Vec<_> = state.chronicle.sent().iter().flat_map(members).collect();
+        let asked = sent.iter().enumerate().filter(|(number, it)| number % ASKED_AGAIN == 0 || unknown.contains(it));
+        asked.map(|(_, attempt)| *attempt).collect()
     };
     for (sequence, transaction) in attempts {
         match survivor.ask(Attempt { transaction, sequence }).await {
@@ -159,4 +178,8 @@ async fn ask_again(shared: &Arc<Shared>, survivor: &mut Committer) -> Result<(),
         }
     }
     Ok(())
+}
+
+fn members(sent: &SentSlot) -> Vec<(Sequence, TransactionId)> {
+    sent.slot.envelope().members.iter().map(|member| (sent.sequence, *member)).collect()
 }
