@@ -22,7 +22,7 @@ use object_store::ObjectStore;
 use tokio::sync::{Notify, oneshot};
 
 pub use faults::{Counters, Fault, Faults, Latency, Rates};
-pub use objects::Object;
+pub use objects::{Dialect, Object};
 pub use request::{Operation, OperationClass, Process, RequestId};
 pub use server::Partition;
 pub use stage::{Action, Match};
@@ -117,6 +117,11 @@ impl SimulatedBucket {
     pub fn link(&self, process: Process) -> Arc<dyn ObjectStore> {
         let link = self.shared.server().link(process);
         Arc::new(Link { shared: Arc::clone(&self.shared), process, link })
+    }
+
+    /// Makes the store speak another dialect from now on.
+    pub fn speak(&self, dialect: Dialect) {
+        self.shared.server().objects.dialect = dialect;
     }
 
     /// Gives one link other faults. Requests already accepted keep their fate.

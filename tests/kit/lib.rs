@@ -9,8 +9,10 @@
 )]
 
 pub mod bucket;
+pub mod checkers;
 pub mod clock;
 pub mod fingerprint;
 pub mod history;
+pub mod log_world;
 pub mod runtime;
 pub mod scripted;

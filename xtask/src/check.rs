@@ -1,7 +1,10 @@
 //! `cargo xtask check`: everything that must hold before a change lands, in the order in which it fails fastest.
 
 use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::process::Command;
+
+use crate::cargo::cargo;
+use crate::options::Options;
 
 /// The version of cargo-deny that is installed where there is none. Built once, into the target folder.
 const DENY_VERSION: &str = "0.20.2";
@@ -32,7 +35,7 @@ const STEPS: &[Step] = &[
 ];
 
 /// Runs every step, and stops at the first that fails.
-pub(crate) fn run() -> ExitCode {
+pub(crate) fn run(_options: &Options) -> Result<(), String> {
     for step in STEPS {
         println!("\n== {} ==", step.name);
         let mut command = cargo();
@@ -41,31 +44,31 @@ pub(crate) fn run() -> ExitCode {
             command.env("RUSTDOCFLAGS", flags);
         }
         if !succeeds(&mut command) {
-            eprintln!("\n{} failed: cargo {}", step.name, step.arguments.join(" "));
-            return ExitCode::FAILURE;
+            return Err(format!("\n{} failed: cargo {}", step.name, step.arguments.join(" ")));
         }
     }
     println!("\n== dependencies ==");
-    if dependencies_hold() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    check_dependencies()
 }
 
 /// Licences, bans and sources must hold. Advisories need a database from the network: where it cannot be fetched, that is
 /// said aloud.
-fn dependencies_hold() -> bool {
-    let Some(deny) = cargo_deny() else {
-        eprintln!("dependencies failed: cargo-deny {DENY_VERSION} could not be installed");
-        return false;
-    };
-    if !succeeds(Command::new(&deny).args(["--locked", "check", "licenses", "bans", "sources"])) {
-        eprintln!("dependencies failed: see deny.toml");
-        return false;
+fn check_dependencies() -> Result<(), String> {
+    let deny = cargo_deny().ok_or_else(|| format!("dependencies failed: cargo-deny {DENY_VERSION} could not be installed"))?;
+    let holds = |what: &[&str]| succeeds(Command::new(&deny).args(["--locked", "check"]).args(what));
+    if !holds(&["licenses", "bans", "sources"]) {
+        return Err("dependencies failed: see deny.toml".to_owned());
     }
     let fetched = Command::new(&deny).args(["--locked", "fetch", "db"]).output().is_ok_and(|output| output.status.success());
     if !fetched {
         println!("SKIPPED: advisories. Their database could not be fetched from here.");
-        return true;
+        return Ok(());
     }
-    succeeds(Command::new(&deny).args(["--locked", "check", "--disable-fetch", "advisories"]))
+    if holds(&["--disable-fetch", "advisories"]) {
+        Ok(())
+    } else {
+        Err("dependencies failed: see the advisories above".to_owned())
+    }
 }
 
 /// The cargo-deny of the machine, or the one that is built into the target folder.
@@ -81,10 +84,6 @@ fn cargo_deny() -> Option<PathBuf> {
     // Its own flags: the project's are for the simulation.
     install.env("RUSTFLAGS", "").env("CARGO_TARGET_DIR", tools.join("build"));
     succeeds(&mut install).then(|| candidates[1].clone()).filter(works)
-}
-
-fn cargo() -> Command {
-    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
 fn succeeds(command: &mut Command) -> bool {

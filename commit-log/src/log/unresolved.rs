@@ -90,7 +90,10 @@ impl Unresolved {
         }
     }
 
-    /// What became of `transaction` at `sequence` is known. That says nothing of another sequence, where it may be open.
+    /// What became of `transaction` at `sequence` is known.
+    ///
+    /// SUBTLE: an offer whose outcome was asked for meanwhile ends later than that, and by then the transaction may be open at
+    /// another sequence. What is known of one sequence closes nothing at another.
     pub(super) fn resolve(&self, transaction: TransactionId, sequence: Sequence) {
         if let Entry::Occupied(open) = self.offers().entry(transaction)
             && open.get().slot.sequence() == sequence

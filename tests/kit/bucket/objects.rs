@@ -49,6 +49,18 @@ fn e_tag(generation: u64) -> String {
     format!("\"{generation}\"")
 }
 
+/// How a store keeps to what it promises.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dialect {
+    /// As S3, Azure and GCS do.
+    #[default]
+    Honest,
+    /// A put-if-absent is put whatever is there, and so is a put-if-match.
+    IgnoresConditions,
+    /// Attributes and user metadata are accepted and forgotten.
+    DropsMetadata,
+}
+
 /// New content on its way into the bucket.
 struct Incoming {
     bytes: Bytes,
@@ -68,6 +80,7 @@ pub(crate) struct Objects {
     map: BTreeMap<Arc<str>, Object>,
     uploads: Uploads,
     generations: u64,
+    pub(crate) dialect: Dialect,
     pub(crate) history: History,
 }
 
@@ -118,6 +131,7 @@ impl Objects {
     fn put(&mut self, address: &Address, mode: &PutMode, incoming: Incoming, moment: Moment) -> Result<PutResult, Error> {
         let path = &address.path;
         match (mode, self.map.get(path)) {
+            _ if self.dialect == Dialect::IgnoresConditions => {}
             (PutMode::Create, Some(_)) => return Err(already_exists(path)),
             (PutMode::Update(wanted), found) => check_version(path, wanted, found)?,
             (PutMode::Create, None) | (PutMode::Overwrite, _) => {}
@@ -127,7 +141,10 @@ impl Objects {
 
     /// Puts content under a name without further conditions and returns its generation.
     fn store(&mut self, address: &Address, path: Arc<str>, incoming: Incoming, moment: Moment) -> u64 {
-        let Incoming { bytes, content, attributes } = incoming;
+        let Incoming { bytes, content, mut attributes } = incoming;
+        if self.dialect == Dialect::DropsMetadata {
+            attributes = Attributes::new();
+        }
         self.generations += 1;
         let generation = self.generations;
         let object = Object { bytes: bytes.clone(), content, attributes, modified: moment.calendar, generation };

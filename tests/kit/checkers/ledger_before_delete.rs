@@ -1,0 +1,41 @@
+//! Whatever is forgotten was remembered first: no slot is deleted before the ledger of its page and all below it exist.
+
+use super::Evidence;
+
+/// Every delete against the ledgers, and the ledgers against one another.
+pub fn check(evidence: &Evidence<'_>) -> Result<(), String> {
+    let chronicle = evidence.chronicle;
+    for deleted in chronicle.deleted() {
+        let retired = chronicle.retired().get(&chronicle.page_of(deleted.sequence));
+        if !retired.is_some_and(|retired| retired.effect < deleted.effect) {
+            return Err(format!("{deleted:?} before its page had a ledger"));
+        }
+    }
+    let first = chronicle.page_of(chronicle.origin());
+    for (page, retired) in chronicle.retired() {
+        let below = page.previous().filter(|below| *below >= first);
+        let before = below.is_none_or(|below| chronicle.retired().get(&below).is_some_and(|it| it.effect < retired.effect));
+        if !before {
+            return Err(format!("{page:?} had a ledger before the page below it"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check;
+    use crate::checkers::fixture::Story;
+
+    #[test]
+    fn a_delete_without_a_ledger_is_found() {
+        assert!(Story::new().land(1, 7).land(2, 8).retire(0).delete(1).run(check).is_ok());
+        assert!(Story::new().land(1, 7).land(2, 8).delete(1).retire(0).run(check).is_err());
+    }
+
+    #[test]
+    fn a_ledger_out_of_order_is_found() {
+        let story = Story::new().land(1, 7).land(2, 8).land(3, 9).land(4, 10);
+        assert!(story.retire(1).retire(0).run(check).is_err());
+    }
+}
