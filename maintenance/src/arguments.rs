@@ -79,7 +79,7 @@ pub struct Demo {
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(2..=i64::from(MAX_ACCOUNTS)))]
     pub accounts: u32,
     /// Transfers of all writers together, each one a transaction. A count and not a time, so that a seed fixes the run
-    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(20..=i64::from(MAX_TRANSFERS)))]
+    #[arg(long, value_name = "N", default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(20..=i64::from(MAX_TRANSFERS)))]
     pub transfers: u32,
     /// The number that everything random follows from. Drawn and printed when not given
     #[arg(long, value_name = "N")]

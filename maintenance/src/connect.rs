@@ -1,5 +1,7 @@
 //! Opens the store of a place, with what a place means for its settings.
 
+use std::time::Duration;
+
 use commit_log::environment::Environment;
 use commit_log::store::{Store, StoreBuilder};
 use object_store::ObjectStoreExt;
@@ -8,9 +10,20 @@ use slatedb::config::Settings;
 use crate::failure::Failure;
 use crate::location::{Location, Opened, Purpose, Trouble, explain};
 
-/// SlateDB's settings for a store at `location`.
+/// How often SlateDB's compactor, in a process that holds the store for a load or a demo, looks for files to merge and for
+/// what was merged. Such a process makes in seconds what a store makes in an hour, and whoever started it waits for its end.
+const COMPACTOR_POLL: Duration = Duration::from_millis(500);
+
+/// SlateDB's settings for a store at `location`, held by a process that ends soon.
 pub fn settings(location: &Location) -> Settings {
     let mut settings = Settings::default();
+    if let Some(compactor) = &mut settings.compactor_options {
+        compactor.poll_interval = COMPACTOR_POLL;
+        compactor.commit_compacted_interval = COMPACTOR_POLL;
+        if let Some(worker) = &mut compactor.worker {
+            worker.compactions_poll_interval = COMPACTOR_POLL;
+        }
+    }
     if let Some(collector) = &mut settings.garbage_collector_options {
         collector.boundary_files_enabled = location.boundary_files_enabled();
     }

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use super::journal::Journal;
 use crate::failure::Failure;
-use crate::location::{Location, Purpose};
 
 /// What the directory of a demo is called that was given none.
 pub const DEMO: &str = "commit-log-demo";
@@ -18,11 +17,11 @@ pub const REPORT: &str = "report.html";
 /// How many names are tried for a demo that was given no directory. Whoever has so many old demos may delete some.
 const MAX_NAMES: u32 = 1_000;
 
-/// A directory for a demo, created and without another demo in it.
+/// A directory for a demo, without another demo in it. Nothing is created.
 ///
 /// # Errors
 ///
-/// A directory that cannot be used, or that holds a demo.
+/// A directory that holds a demo.
 pub fn fresh(given: Option<&Path>) -> Result<PathBuf, Failure> {
     let directory = match given {
         Some(given) => given.to_owned(),
@@ -32,7 +31,6 @@ pub fn fresh(given: Option<&Path>) -> Result<PathBuf, Failure> {
     if holds.iter().any(|name| name.exists()) {
         return Err(Failure::DirectoryUsed { directory });
     }
-    drop(Location::of_directory(&directory).open(Purpose::Write)?);
     Ok(directory)
 }
 
@@ -51,6 +49,8 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let given = home.path().join("a/b");
         assert_eq!(fresh(Some(&given)).unwrap(), given);
+        assert!(!home.path().join("a").exists());
+        std::fs::create_dir_all(&given).unwrap();
         std::fs::write(given.join("notes.txt"), "mine").unwrap();
         assert!(fresh(Some(&given)).is_ok());
         for name in [STORE, REPORT, "writer-1.journal"] {

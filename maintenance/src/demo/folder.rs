@@ -21,9 +21,6 @@ const FLUSH_SLOTS: u64 = 100;
 /// How often the folder asks for what the writers have committed.
 const POLL: Duration = Duration::from_millis(50);
 
-/// How often SlateDB's compactor looks for files to merge: a demo makes in seconds what a store makes in an hour.
-const COMPACTOR_POLL: Duration = Duration::from_millis(500);
-
 /// How often a take is tried that another process disturbed.
 const MAX_TAKES: usize = 5;
 
@@ -34,10 +31,7 @@ const MAX_TAKES: usize = 5;
 /// Why it cannot go on.
 pub async fn run(location: &Location, teller: &Teller) -> Result<Exit, Failure> {
     let mut asked_to_end = Box::pin(parent_gone().map_err(|error| Failure::Child(error.kind().to_string()))?);
-    let mut settings = settings(location);
-    if let Some(compactor) = &mut settings.compactor_options {
-        compactor.poll_interval = COMPACTOR_POLL;
-    }
+    let settings = settings(location);
     let holding = HoldingOptions { flush_slots: FLUSH_SLOTS, poll: POLL, ..HoldingOptions::default() };
     let builder = builder(location, Purpose::Read, teller.environment())?.settings(settings).holding(holding);
     let store = builder.open_existing().await.map_err(|error| Failure::store(location, error))?;

@@ -44,9 +44,10 @@ pub async fn run(demo: &Demo, environment: &Environment) -> Result<Exit, Failure
     };
     let seed = demo.seed.unwrap_or_else(|| environment.randomness.number() & u64::from(u32::MAX));
     let shape = Shape { seed, writers: demo.writers, accounts: demo.accounts, transfers: demo.transfers };
-    println!("{}", summary::beginning(&shape, &location));
     let page_size = PageSize::new(demo.page_size).unwrap_or(PageSize::DEFAULT);
     create(&location, page_size, shape.accounts, environment).await?;
+    drop(Location::of_directory(&directory).open(Purpose::Write)?);
+    println!("{}", summary::beginning(&shape, &location));
     let mut run = Run {
         plan: Plan::new(shape),
         place: DemoPlace {
