@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use commit_log::identity::TransactionId;
 use commit_log::slot::{PageSize, Sequence};
 
+use crate::demo::plan::Shape;
 use crate::location::Address;
 
 /// The most writers of one run: each is a process, and a picture with more lanes says nothing.
@@ -65,9 +66,9 @@ pub enum Verb {
 #[command(after_help = "Everything random follows from --seed: who moves what, and who is killed after how many commits.\n\
                         Needs no terminal. Ctrl-C ends every process it started.")]
 pub struct Demo {
-    /// Directory for the store, the writers' journals and the report; created if missing, refused if it holds a store
-    #[arg(default_value = "commit-log-demo")]
-    pub directory: PathBuf,
+    /// Directory for the store, the writers' journals and the report; created if missing, refused if it holds a demo
+    /// [default: commit-log-demo, or commit-log-demo-2 and so on where that is taken]
+    pub directory: Option<PathBuf>,
     /// Put the store there instead of into DIRECTORY; journals and report stay in DIRECTORY
     #[arg(long, value_name = "URL", value_parser = address)]
     pub store: Option<Address>,
@@ -78,7 +79,7 @@ pub struct Demo {
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(2..=i64::from(MAX_ACCOUNTS)))]
     pub accounts: u32,
     /// Transfers of all writers together, each one a transaction. A count and not a time, so that a seed fixes the run
-    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(20..=i64::from(MAX_TRANSFERS)))]
+    #[arg(long, value_name = "N", default_value_t = 5_000, value_parser = clap::value_parser!(u32).range(20..=i64::from(MAX_TRANSFERS)))]
     pub transfers: u32,
     /// The number that everything random follows from. Drawn and printed when not given
     #[arg(long, value_name = "N")]
@@ -251,6 +252,12 @@ pub struct LoadWriter {
 }
 
 impl DemoPlace {
+    /// The shape of the plan.
+    pub fn shape(&self) -> Shape {
+        let DemoPlace { seed, writers, accounts, transfers, .. } = *self;
+        Shape { seed, writers, accounts, transfers }
+    }
+
     /// What the parent passes to a child that is told this.
     fn typed(&self) -> Vec<OsString> {
         let DemoPlace { store, directory, began_at, seed, writers, accounts, transfers, page_size } = self;

@@ -1,12 +1,14 @@
 //! From what was typed to an exit code: what is printed about wrong usage, and what the codes mean.
 
 use std::ffi::OsString;
+use std::path::Path as FilePath;
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use crate::arguments::{Arguments, Task, Verb};
-use crate::location::{Address, Location, LocationError, Purpose, redacted};
+use crate::demo::directory::DEMO;
+use crate::location::{Location, LocationError, redacted};
 
 /// How a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,38 +62,30 @@ pub fn parse(typed: impl IntoIterator<Item = OsString>) -> Result<Arguments, Ans
     })
 }
 
-/// Where the store of a verb is, and what the verb wants of it.
+/// Where the store of a verb is; for a demo that was given none, where all of it is.
 ///
 /// # Errors
 ///
 /// What is wrong with the place that was typed: wrong usage.
-pub fn place(verb: &Verb) -> Result<(Location, Purpose), LocationError> {
-    let (address, purpose) = match verb {
+pub fn place(verb: &Verb) -> Result<Location, LocationError> {
+    let address = match verb {
         Verb::Demo(demo) => match &demo.store {
-            Some(store) => (store, Purpose::Write),
-            None => {
-                let directory = Address::from(demo.directory.to_string_lossy().as_ref());
-                return Ok((Location::parse(&directory)?.child(DEMO_STORE), Purpose::Write));
-            }
+            Some(store) => store,
+            None => return Ok(Location::of_directory(demo.directory.as_deref().unwrap_or(FilePath::new(DEMO)))),
         },
-        Verb::Load(load) => (&load.store, Purpose::Write),
-        Verb::Get(get) => (&get.store, Purpose::Read),
-        Verb::Scan(scan) => (&scan.store, Purpose::Read),
-        Verb::Status(status) => (&status.store, Purpose::Read),
-        // Closing writes a slot into a log that is there; it creates no store.
-        Verb::Outcome(outcome) => (&outcome.store, Purpose::Read),
+        Verb::Load(load) => &load.store,
+        Verb::Get(get) => &get.store,
+        Verb::Scan(scan) => &scan.store,
+        Verb::Status(status) => &status.store,
+        Verb::Outcome(outcome) => &outcome.store,
         Verb::Child(child) => match &child.task {
-            Task::DemoWriter(writer) => (&writer.place.store, Purpose::Write),
-            Task::DemoFolder(place) => (&place.store, Purpose::Write),
-            Task::DemoAuditor(place) => (&place.store, Purpose::Read),
-            Task::LoadWriter(writer) => (&writer.load.store, Purpose::Write),
+            Task::DemoWriter(writer) => &writer.place.store,
+            Task::DemoFolder(place) | Task::DemoAuditor(place) => &place.store,
+            Task::LoadWriter(writer) => &writer.load.store,
         },
     };
-    Ok((Location::parse(address)?, purpose))
+    Location::parse(address)
 }
-
-/// The directory of a demo's store, below the demo's own with its journals and its report.
-pub const DEMO_STORE: &str = "store";
 
 #[cfg(test)]
 mod tests {
@@ -113,14 +107,14 @@ mod tests {
     }
 
     #[test]
-    fn only_verbs_that_write_may_create() {
-        let of = |line: &str| place(&typed(line).unwrap().verb).map(|(location, purpose)| (location.to_string(), purpose));
+    fn every_verb_has_a_place() {
+        let of = |line: &str| place(&typed(line).unwrap().verb).map(|location| location.to_string());
         for line in ["get s k", "scan s", "status s", "outcome s 000102030405060708090a0b0c0dfeff 7 --close"] {
-            assert_eq!(of(line).unwrap(), ("s".to_owned(), Purpose::Read), "{line}");
+            assert_eq!(of(line).unwrap(), "s", "{line}");
         }
-        assert_eq!(of("load s3://b/p --from f").unwrap(), ("s3://b/p".to_owned(), Purpose::Write));
-        assert_eq!(of("demo here").unwrap(), ("here/store".to_owned(), Purpose::Write));
-        assert_eq!(of("demo here --store gs://b/p").unwrap().0, "gs://b/p");
+        assert_eq!(of("load s3://b/p --from f").unwrap(), "s3://b/p");
+        assert_eq!(of("demo here").unwrap(), "here");
+        assert_eq!(of("demo here --store gs://b/p").unwrap(), "gs://b/p");
         assert!(matches!(of("scan http://h/p"), Err(LocationError::Scheme { .. })));
     }
 

@@ -1,14 +1,23 @@
 //! The demo: processes move money through one store, some are killed, and an audit counts that nothing was lost.
 
 pub mod audit;
+pub mod auditor;
 pub mod bank;
+pub mod children;
+pub mod directory;
 pub mod events;
+pub mod folder;
 pub mod history;
 pub mod journal;
+pub mod notes;
 pub mod page;
 pub mod plan;
 pub mod progress;
+pub mod run;
+pub mod summary;
 pub mod supervise;
+pub mod teller;
+pub mod writer;
 
 use std::fmt;
 

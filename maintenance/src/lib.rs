@@ -2,6 +2,10 @@
 
 pub mod arguments;
 pub mod command;
+pub mod connect;
 pub mod demo;
+pub mod failure;
 pub mod location;
+pub mod resolve;
 pub mod rows;
+pub mod verbs;

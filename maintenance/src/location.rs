@@ -18,7 +18,7 @@ use object_store::{BackoffConfig, ClientConfigKey, ObjectStore, ObjectStoreSchem
 use url::Url;
 
 pub use redact::redacted;
-pub use trouble::{Trouble, explain, explain_chain};
+pub use trouble::{Trouble, explain, explain_chain, in_one_line};
 
 /// How long one request may take, unless the environment says otherwise. A slot or an SSTable of tens of MiB fits over a
 /// slow line; the log's own deadlines are what bounds a call.
@@ -237,6 +237,11 @@ impl Location {
             Some(part) => Err(LocationError::Extra { address: address.clone(), part }),
             None => Ok(location),
         }
+    }
+
+    /// A directory of this machine, whatever its name looks like.
+    pub fn of_directory(directory: &FilePath) -> Location {
+        Location(Kind::Directory(directory.to_owned()))
     }
 
     /// The directory, where this is one.

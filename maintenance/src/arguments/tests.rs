@@ -15,8 +15,8 @@ fn the_definition_is_sound() {
 #[test]
 fn a_newcomer_types_one_word() {
     let Verb::Demo(demo) = parse("demo").unwrap() else { panic!("not a demo") };
-    assert_eq!((demo.writers, demo.accounts, demo.transfers, demo.seed), (4, 100, 2_000, None));
-    assert_eq!(demo.directory, PathBuf::from("commit-log-demo"));
+    assert_eq!((demo.writers, demo.accounts, demo.transfers, demo.seed), (4, 100, 5_000, None));
+    assert_eq!(demo.directory, None);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What a child of the demo tells its parent: JSON lines on its standard output. A line that is none of these is an error.
+//! What a child of a demo or a load tells its parent: JSON lines on its standard output. A line that is none of these is an error.
 
 use std::io::{self, Write};
 
@@ -57,6 +57,11 @@ pub enum Event {
     Folded {
         /// The slot.
         through: u64,
+    },
+    /// So many rows of its share are committed.
+    Loaded {
+        /// How many.
+        rows: u64,
     },
     /// What it counted.
     Audited(Box<Verdict>),
@@ -146,6 +151,7 @@ mod tests {
             Event::Resolved { sequence: 7, as_what: Resolution::Never },
             Event::Head { sequence: u64::MAX },
             Event::Folded { through: 9 },
+            Event::Loaded { rows: 500 },
             Event::Audited(Box::default()),
             Event::Done,
             Event::Failed { why: "a\nb".into() },

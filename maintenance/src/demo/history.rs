@@ -1,6 +1,6 @@
 //! What the parent saw of a run, in the order in which it came: the material of the progress lines and of the page.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Role;
 use super::audit::Verdict;
@@ -67,6 +67,8 @@ pub struct History {
     pub marks: Vec<Mark>,
     /// Marks that were not kept.
     pub dropped: u64,
+    /// The slots that were told of as won, so that one that a killed writer told of and its successor asks about counts once.
+    pub won: BTreeSet<u64>,
     /// What each role did.
     pub tallies: BTreeMap<Role, Tally>,
     /// The highest slot that anybody told of.
@@ -84,7 +86,17 @@ impl History {
     pub fn new(shape: Shape) -> History {
         let roles = (0..shape.writers).map(Role::Writer).chain([Role::Folder]);
         let tallies = roles.map(|role| (role, Tally::default())).collect();
-        History { shape, marks: Vec::new(), dropped: 0, tallies, head: 0, folded: 0, now: 0, verdict: None }
+        History {
+            shape,
+            marks: Vec::new(),
+            dropped: 0,
+            won: BTreeSet::new(),
+            tallies,
+            head: 0,
+            folded: 0,
+            now: 0,
+            verdict: None,
+        }
     }
 
     /// All commits so far: what kills are counted in.
@@ -109,14 +121,23 @@ impl History {
                 self.verdict = Some(verdict.as_ref().clone());
                 return;
             }
-            Event::Ready | Event::Done | Event::Failed { .. } => return,
+            Event::Loaded { .. } | Event::Ready | Event::Done | Event::Failed { .. } => return,
         };
         self.mark(Mark { at, role, what });
+        // What landed unheard is a slot won like any other, only told of later.
+        if let What::Resolved(sequence, Resolution::Landed) = what {
+            self.mark(Mark { at, role, what: What::Committed(sequence) });
+        }
     }
 
     /// Takes in a mark, of a child or of the parent itself.
     pub fn mark(&mut self, mark: Mark) {
         self.now = self.now.max(mark.at);
+        if let What::Committed(sequence) = mark.what
+            && !self.won.insert(sequence)
+        {
+            return;
+        }
         let tally = self.tallies.entry(mark.role).or_default();
         match mark.what {
             What::Committed(sequence) => {
@@ -157,10 +178,11 @@ mod tests {
         history.mark(Mark { at: 7, role, what: What::Killed });
         history.mark(Mark { at: 8, role, what: What::Started });
         history.tell(role, 9, &Event::Committed { sequence: 6 });
+        history.tell(role, 9, &Event::Resolved { sequence: 6, as_what: Resolution::Landed });
         history.tell(Role::Folder, 4, &Event::Folded { through: 5 });
         assert_eq!(history.tallies[&role], Tally { commits: 2, lost: 1, unknown: 0, kills: 1, folds: 0 });
         assert_eq!((history.head, history.folded, history.now, history.commits()), (6, 5, 9, 2));
         assert_eq!(history.tallies.len(), 3);
-        assert_eq!(history.marks.len(), 7);
+        assert_eq!(history.marks.len(), 8, "a slot is won once, however often it is told of");
     }
 }

@@ -107,7 +107,8 @@ pub enum JournalError {
 /// A journal that is being written.
 ///
 /// - One process writes it; its successor opens it after that one's death.
-/// - Every line that [`Journal::note`] returned from is on the disk.
+/// - Every attempt that [`Journal::note`] returned from is on the disk, with all lines before it. A line that says what became
+///   of one reaches the disk with the next attempt: without it, the log is asked.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
@@ -139,14 +140,17 @@ impl Journal {
         Ok((Journal { path: path.to_owned(), file }, entries))
     }
 
-    /// Appends one line and waits until it is on the disk.
+    /// Appends one line, and waits until it is on the disk where it is an attempt. A kill of the process loses no line.
     ///
     /// # Errors
     ///
     /// When it may not be there. Whoever was about to put something does not.
     pub fn note(&mut self, entry: Entry) -> Result<(), JournalError> {
         // One write call, so that a kill tears at most the last line.
-        let written = self.file.write_all(format!("{entry}\n").as_bytes()).and_then(|()| self.file.sync_data());
+        let written = self.file.write_all(format!("{entry}\n").as_bytes()).and_then(|()| match entry.word {
+            Word::Attempt => self.file.sync_data(),
+            Word::Acknowledged | Word::Lost | Word::Unknown | Word::Landed | Word::Never => Ok(()),
+        });
         written.map_err(|source| JournalError::File { path: self.path.clone(), doing: "writing", source })
     }
 }

@@ -103,6 +103,21 @@ pub fn explain_chain(error: &(dyn Error + 'static)) -> Option<Trouble> {
     })
 }
 
+/// An error with what lies under it, as one line: in our own words where a bucket's error is among its causes.
+pub fn in_one_line(error: &(dyn Error + 'static)) -> String {
+    let mut line = shortened(error);
+    let told = match explain_chain(error) {
+        Some(trouble) => vec![trouble.to_string()],
+        None => causes(error).skip(1).map(|cause| shortened(cause)).collect(),
+    };
+    for cause in told {
+        if !line.contains(&cause) {
+            line = format!("{line}: {cause}");
+        }
+    }
+    line
+}
+
 /// Bodies say what status codes do not: a 404 for a missing bucket is not one for a missing object.
 fn by_text(error: &object_store::Error) -> Option<Trouble> {
     let text = causes(error).map(ToString::to_string).collect::<Vec<_>>().join("\n");
@@ -218,6 +233,28 @@ mod tests {
         struct Outer(#[source] Arc<object_store::Error>);
         assert_eq!(explain_chain(&Outer(Arc::new(not_found("NoSuchBucket")))), Some(Trouble::NoSuchBucket));
         assert_eq!(explain_chain(&Body("nothing of a bucket")), None);
+    }
+
+    #[test]
+    fn a_chain_is_one_line_that_says_nothing_twice() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("open failed")]
+        struct Outer(#[source] Inner);
+        #[derive(Debug, thiserror::Error)]
+        #[error("the list failed{}", if self.0.is_some() { ": late" } else { "" })]
+        struct Inner(#[source] Option<Body>);
+        assert_eq!(in_one_line(&Outer(Inner(None))), "open failed: the list failed");
+        assert_eq!(in_one_line(&Outer(Inner(Some(Body("late"))))), "open failed: the list failed: late");
+        let refused =
+            object_store::Error::Generic { store: "S3", source: Box::new(io::Error::from(io::ErrorKind::StorageFull)) };
+        assert_eq!(
+            in_one_line(&refused),
+            "Generic S3 error: no space left on the device: no space left on the device".replacen(
+                ": no space left on the device",
+                "",
+                1
+            )
+        );
     }
 
     #[test]
