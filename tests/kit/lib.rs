@@ -12,5 +12,7 @@ pub mod bucket;
 pub mod clock;
 pub mod fingerprint;
 pub mod history;
+pub mod linearizability;
 pub mod runtime;
 pub mod scripted;
+pub mod store_world;

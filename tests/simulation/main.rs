@@ -2,3 +2,4 @@
 
 mod bucket;
 mod slatedb;
+mod store_worlds;
