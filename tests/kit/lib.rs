@@ -13,6 +13,8 @@ pub mod checkers;
 pub mod clock;
 pub mod fingerprint;
 pub mod history;
+pub mod linearizability;
 pub mod log_world;
 pub mod runtime;
 pub mod scripted;
+pub mod store_world;

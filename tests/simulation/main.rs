@@ -8,3 +8,4 @@ mod log_worlds;
 mod open_offers;
 mod retired_names;
 mod slatedb;
+mod store_worlds;

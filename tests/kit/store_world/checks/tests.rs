@@ -1,0 +1,1 @@
+//! Bad worlds go red.
