@@ -1,7 +1,7 @@
 //! Stores that do not do what they say, over an honest one.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -30,6 +30,8 @@ pub(crate) enum Lie {
     Misses(Box<dyn Fn(&str) -> bool + Send + Sync>),
     /// Breaks so many listings off after the first name.
     BreaksOff(AtomicU64),
+    /// Says "forbidden" to every read of a slot, while it is set.
+    ForbidsSlots(AtomicBool),
     /// No lie: keeps the bodies of all puts of slots.
     Keeps(Mutex<Vec<Bytes>>),
 }
@@ -90,9 +92,12 @@ impl ObjectStore for Liar {
                 }
                 self.inner.put_opts(location, payload, opts).await
             }
-            Lie::LooksThenPuts | Lie::SaysExists(_) | Lie::ForbidsAbsence | Lie::Misses(_) | Lie::BreaksOff(_) => {
-                self.inner.put_opts(location, payload, opts).await
-            }
+            Lie::LooksThenPuts
+            | Lie::SaysExists(_)
+            | Lie::ForbidsAbsence
+            | Lie::ForbidsSlots(_)
+            | Lie::Misses(_)
+            | Lie::BreaksOff(_) => self.inner.put_opts(location, payload, opts).await,
         }
     }
 
@@ -101,6 +106,12 @@ impl ObjectStore for Liar {
     }
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        if let Lie::ForbidsSlots(forbids) = &self.lie
+            && forbids.load(Ordering::Relaxed)
+            && location.as_ref().contains("commits")
+        {
+            return Err(Error::PermissionDenied { path: location.to_string(), source: "not today".into() });
+        }
         match (self.inner.get_opts(location, options).await, &self.lie) {
             (Err(Error::NotFound { path, source }), Lie::ForbidsAbsence) => Err(Error::PermissionDenied { path, source }),
             (answer, _) => answer,
