@@ -148,14 +148,15 @@ impl History {
                 tally.lost += 1;
                 self.head = self.head.max(sequence);
             }
-            What::Unknown(_) => tally.unknown += 1,
             What::Killed => tally.kills += 1,
             What::Folded(through) => {
                 tally.folds += 1;
                 self.folded = self.folded.max(through);
                 self.head = self.head.max(through);
             }
-            What::Started | What::Ended | What::Resolved(..) => {}
+            // Every unknown put is resolved in the end, also one of which a killed process could not say that it is unknown.
+            What::Resolved(..) => tally.unknown += 1,
+            What::Started | What::Ended | What::Unknown(_) => {}
         }
         match self.marks.len() < MAX_MARKS {
             true => self.marks.push(mark),
@@ -180,7 +181,7 @@ mod tests {
         history.tell(role, 9, &Event::Committed { sequence: 6 });
         history.tell(role, 9, &Event::Resolved { sequence: 6, as_what: Resolution::Landed });
         history.tell(Role::Folder, 4, &Event::Folded { through: 5 });
-        assert_eq!(history.tallies[&role], Tally { commits: 2, lost: 1, unknown: 0, kills: 1, folds: 0 });
+        assert_eq!(history.tallies[&role], Tally { commits: 2, lost: 1, unknown: 1, kills: 1, folds: 0 });
         assert_eq!((history.head, history.folded, history.now, history.commits()), (6, 5, 9, 2));
         assert_eq!(history.tallies.len(), 3);
         assert_eq!(history.marks.len(), 8, "a slot is won once, however often it is told of");

@@ -8,12 +8,12 @@ use std::fmt::Write;
 
 use super::Role;
 use super::history::{History, What};
-use draw::{Marks, Scale, escaped, grouped, seconds};
+use draw::{Marks, Scale, escaped, grouped};
 
 const STYLE: &str = include_str!("page/style.css");
 
-/// The slots that the ribbon shows, each as one cell. More would be cells of a pixel.
-pub const MAX_RIBBON_SLOTS: u64 = 2_000;
+/// The slots that the ribbon shows, each as one cell: a little more than a usual demo has.
+pub const MAX_RIBBON_SLOTS: u64 = 6_000;
 
 /// The most columns in which commits are counted over time: each is a few pixels on a wide screen, one on a phone.
 pub const MAX_COLUMNS: usize = 200;
@@ -147,7 +147,11 @@ fn ribbon(history: &History) -> String {
     const CELL: u64 = 10;
     let shown = history.head.min(MAX_RIBBON_SLOTS);
     // Few slots get larger cells.
-    let (a_row, in_words) = if shown <= 500 { (50, "fifty") } else { (100, "a hundred") };
+    let (a_row, in_words) = match shown {
+        0..=500 => (50, "fifty"),
+        501..=2_000 => (100, "a hundred"),
+        _ => (200, "two hundred"),
+    };
     let rows = shown.div_ceil(a_row).max(1);
     let mut paths = vec![String::new(); usize::from(COLOURS.min(history.shape.writers.max(1)))];
     for mark in &history.marks {
@@ -182,7 +186,7 @@ fn ribbon(history: &History) -> String {
     put(
         &mut html,
         format_args!(
-            "</svg>\n<p class=\"note\">{which}, {in_words} a row. Grey: a slot that says nothing of a transfer, or whose winner was killed before it could tell.</p>\n</section>\n"
+            "</svg>\n<p class=\"note\">{which}, {in_words} a row. Grey: a slot without a transfer, such as the first, which opens the accounts.</p>\n</section>\n"
         ),
     );
     html
@@ -190,12 +194,10 @@ fn ribbon(history: &History) -> String {
 
 fn footer(history: &History, heading: &Heading) -> String {
     format!(
-        "<footer>\n<p>Again: <code>{}</code></p>\n<p>Store <code>{}</code>, seed {}, {} accounts, {} after the start.</p>\n</footer>\n",
+        "<footer>\n<p>Again: <code>{}</code></p>\n<p>Store <code>{}</code>, seed {}.</p>\n</footer>\n",
         escaped(&heading.command),
         escaped(&heading.store),
         history.shape.seed,
-        grouped(u64::from(history.shape.accounts)),
-        seconds(history.now),
     )
 }
 

@@ -30,7 +30,7 @@ pub fn again(shape: &Shape, demo: &Demo) -> String {
 /// How it went.
 pub fn end(history: &History, plan: &Plan, location: &Location, report: &Path, again: &str) -> String {
     let mut text = String::new();
-    let working = history.marks.iter().filter(|mark| matches!(mark.role, Role::Writer(_)));
+    let working = history.marks.iter().filter(|mark| mark.role != Role::Auditor);
     let millis = working.map(|mark| mark.at).max().unwrap_or(0).max(1);
     let (commits, lost) = (history.commits(), history.tallies.values().map(|tally| tally.lost).sum::<u64>());
     let a_second = u128::from(commits) * 1_000 / u128::from(millis);
