@@ -9,7 +9,7 @@ use crate::envelope::Slot;
 use crate::error::{Corruption, Unavailable};
 use crate::log::{Proof, SlotLog, TailError};
 use crate::slot::{Sequence, sequence_after};
-use crate::view::{Base, BaseSettings, ReadError, Reaper, View, newest_manifest};
+use crate::view::{Base, BaseSettings, ManifestObject, ReadError, Reaper, View, newest_manifest};
 
 /// How many bytes of slots are read at once when memory does not reach back to the view.
 const CHUNK_BYTES: usize = 8 << 20;
@@ -246,10 +246,8 @@ impl Current {
     }
 
     async fn look(&self, reaper: &mut Reaper, deadline: &Deadline) -> Result<(), StoreError> {
+        let found = self.newest_manifest(deadline).await?;
         *self.since_look.lock().unwrap_or_else(PoisonError::into_inner) = SinceLook::default();
-        let known = self.view().base().manifest_id();
-        let BaseSettings { bucket, path, .. } = &self.base_settings;
-        let found = deadline.bound(newest_manifest(bucket, path, known)).await??;
         let Some(manifest) = found else {
             reaper.reap().await;
             return Ok(());
@@ -265,6 +263,28 @@ impl Current {
         };
         reaper.supersede(superseded).await;
         Ok(())
+    }
+
+    /// Asks for the newest manifest until there is an answer, as every other read of the bucket does.
+    async fn newest_manifest(&self, deadline: &Deadline) -> Result<Option<ManifestObject>, StoreError> {
+        let known = self.view().base().manifest_id();
+        let BaseSettings { bucket, path, .. } = &self.base_settings;
+        let (pace, environment) = (self.log.bucket().pace(), self.log.bucket().environment());
+        let mut backoff = pace.backoff(environment);
+        // Bounded by the deadline.
+        loop {
+            // A search is a LIST and a GET, several times where the collector is faster.
+            let attempt = Deadline::after(environment, pace.attempt * 2);
+            let failed: StoreError = match deadline.bound(attempt.bound(newest_manifest(bucket, path, known))).await? {
+                Ok(Ok(found)) => return Ok(found),
+                Ok(Err(error @ ReadError::Unavailable { .. })) => error.into(),
+                Ok(Err(error)) => return Err(error.into()),
+                Err(passed) => passed.into(),
+            };
+            if deadline.bound(backoff.wait()).await.is_err() {
+                return Err(failed);
+            }
+        }
     }
 
     fn look_is_due(&self) -> bool {
