@@ -32,7 +32,7 @@ pub use current::{Looks, StoreError};
 ///
 /// Clones share one connection. Every process that has one open may read and commit at any time; nothing but the bucket is
 /// between them. One of them at a time should [hold](Store::hold) the store, which folds what was committed into SlateDB's
-/// own files. Close it at the end: dropped unclosed, a reader's task stays until the runtime ends.
+/// own files. Close it at the end; dropped unclosed, it closes itself a little later.
 #[derive(Clone)]
 pub struct Store {
     inner: Arc<Inner>,

@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::bucket::{Deadline, DeadlinePassed};
+use crate::envelope::Slot;
 use crate::error::{Corruption, Unavailable};
 use crate::log::{Proof, SlotLog, TailError};
 use crate::slot::{Sequence, sequence_after};
-use crate::view::{Base, BaseSettings, Gap, ReadError, Reaper, View, newest_manifest};
+use crate::view::{Base, BaseSettings, ManifestObject, ReadError, Reaper, View, newest_manifest};
 
 /// How many bytes of slots are read at once when memory does not reach back to the view.
 const CHUNK_BYTES: usize = 8 << 20;
@@ -143,11 +144,20 @@ impl Current {
     pub(super) fn install(&self) -> Result<(), StoreError> {
         let mut view = self.locked();
         let Some(slots) = self.log.remembered_after(view.head()) else { return Ok(()) };
-        if let Some(advanced) = contiguous(view.advanced(&slots)) {
-            *view = advanced;
+        self.advance(&mut view, &slots)
+    }
+
+    /// Moves the view over `slots`, unless the tail would be longer than this process may hold: then it stays.
+    fn advance(&self, view: &mut View, slots: &[Arc<Slot>]) -> Result<(), StoreError> {
+        // A gap means that another task moved the view meanwhile, and then there is nothing to do.
+        let Ok(advanced) = view.advanced(slots) else { return Ok(()) };
+        let (bytes, limit) = (advanced.overlay().bytes(), self.max_tail_bytes);
+        if bytes > limit && !slots.is_empty() {
+            return Err(StoreError::TailTooLong { bytes, limit });
         }
+        *view = advanced;
         self.count(slots.len() as u64, slots.iter().map(|slot| slot.bytes().len()).sum());
-        self.check_tail(&view)
+        Ok(())
     }
 
     /// Reads what others landed, and moves the view over it.
@@ -158,11 +168,15 @@ impl Current {
             Err(TailError::Behind { .. }) => self.reload(&mut reaper, deadline).await?,
             Err(error) => return Err(error.into()),
         }
-        self.fill(&mut reaper, deadline).await?;
-        if self.look_is_due() {
-            self.look(&mut reaper, deadline).await?;
+        match self.fill(&mut reaper, deadline).await {
+            // The store may have been folded since: only a look tells, and nothing else would ever make room.
+            Err(StoreError::TailTooLong { .. }) => {
+                self.look(&mut reaper, deadline).await?;
+                self.fill(&mut reaper, deadline).await
+            }
+            Ok(()) if self.look_is_due() => self.look(&mut reaper, deadline).await,
+            filled => filled,
         }
-        Ok(())
     }
 
     /// Looks whether the store was folded, and closes bases that nobody reads any more.
@@ -223,11 +237,7 @@ impl Current {
             match self.log.slots(next, head, CHUNK_BYTES, deadline).await {
                 Ok(slots) => {
                     let mut view = self.locked();
-                    if let Some(advanced) = contiguous(view.advanced(&slots)) {
-                        *view = advanced;
-                    }
-                    self.count(slots.len() as u64, slots.iter().map(|slot| slot.bytes().len()).sum());
-                    self.check_tail(&view)?;
+                    self.advance(&mut view, &slots)?;
                 }
                 Err(TailError::Behind { .. }) => self.reload(reaper, deadline).await?,
                 Err(error) => return Err(error.into()),
@@ -236,10 +246,8 @@ impl Current {
     }
 
     async fn look(&self, reaper: &mut Reaper, deadline: &Deadline) -> Result<(), StoreError> {
+        let found = self.newest_manifest(deadline).await?;
         *self.since_look.lock().unwrap_or_else(PoisonError::into_inner) = SinceLook::default();
-        let known = self.view().base().manifest_id();
-        let BaseSettings { bucket, path, .. } = &self.base_settings;
-        let found = deadline.bound(newest_manifest(bucket, path, known)).await??;
         let Some(manifest) = found else {
             reaper.reap().await;
             return Ok(());
@@ -257,6 +265,28 @@ impl Current {
         Ok(())
     }
 
+    /// Asks for the newest manifest until there is an answer, as every other read of the bucket does.
+    async fn newest_manifest(&self, deadline: &Deadline) -> Result<Option<ManifestObject>, StoreError> {
+        let known = self.view().base().manifest_id();
+        let BaseSettings { bucket, path, .. } = &self.base_settings;
+        let (pace, environment) = (self.log.bucket().pace(), self.log.bucket().environment());
+        let mut backoff = pace.backoff(environment);
+        // Bounded by the deadline.
+        loop {
+            // A search is a LIST and a GET, several times where the collector is faster.
+            let attempt = Deadline::after(environment, pace.attempt * 2);
+            let failed: StoreError = match deadline.bound(attempt.bound(newest_manifest(bucket, path, known))).await? {
+                Ok(Ok(found)) => return Ok(found),
+                Ok(Err(error @ ReadError::Unavailable { .. })) => error.into(),
+                Ok(Err(error)) => return Err(error.into()),
+                Err(passed) => passed.into(),
+            };
+            if deadline.bound(backoff.wait()).await.is_err() {
+                return Err(failed);
+            }
+        }
+    }
+
     fn look_is_due(&self) -> bool {
         let since = *self.since_look.lock().unwrap_or_else(PoisonError::into_inner);
         since.slots >= self.looks.slots || since.bytes >= self.looks.bytes
@@ -268,20 +298,10 @@ impl Current {
         since.bytes += bytes;
     }
 
-    fn check_tail(&self, view: &View) -> Result<(), StoreError> {
-        let (bytes, limit) = (view.overlay().bytes(), self.max_tail_bytes);
-        if bytes > limit { Err(StoreError::TailTooLong { bytes, limit }) } else { Ok(()) }
-    }
-
     /// Whether the view has come to `sequence`.
     pub(super) fn shows(&self, sequence: Sequence) -> bool {
         self.locked().head() >= Some(sequence)
     }
-}
-
-/// The view advanced, unless a slot between was missing: another task moved it meanwhile, and then there is nothing to do.
-fn contiguous(advanced: Result<View, Gap>) -> Option<View> {
-    advanced.ok()
 }
 
 impl fmt::Debug for Current {

@@ -101,8 +101,11 @@ async fn follow(
         let deadline = store.log().bucket().deadline();
         let mut step = store.catch_up(Proof::NowAndThen, &deadline).await;
         if step.is_ok() && looks_at.has_passed() {
-            look_due = None;
             step = store.look_now(&deadline).await;
+            // One that failed is due again at the next poll: three of them must fit the lifetime of superseded files.
+            if step.is_ok() {
+                look_due = None;
+            }
         }
         match step {
             Ok(()) => waiting.moved.notify_waiters(),

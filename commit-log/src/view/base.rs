@@ -18,6 +18,7 @@ use slatedb::{
 };
 use slatedb_common::SystemClock;
 use slatedb_common::clock::SystemClockTicker;
+use tokio::runtime::Handle;
 
 use super::error::ReadError;
 use super::frozen::FrozenBucket;
@@ -125,13 +126,13 @@ impl fmt::Debug for BaseSettings {
 ///
 /// - It never moves: what it answers today it answers for as long as it answers at all.
 /// - Opening one from a manifest that was fetched costs no request, nor does an idle one, nor closing it.
-/// - It must be closed: dropped unclosed it leaves a task behind. See [`super::Reaper`].
+/// - It is closed by its owner, see [`super::Reaper`], or closes itself in a task of its own when it is dropped unclosed.
 pub struct Base {
     store: Option<Opened>,
 }
 
 struct Opened {
-    reader: DbReader,
+    reader: Arc<DbReader>,
     manifest: VersionedManifest,
     covered: Option<Sequence>,
     scan: ScanOptions,
@@ -156,7 +157,7 @@ impl Base {
         let unavailable = |cause| ReadError::Unavailable { manifest: manifest.id, cause: Arc::new(cause) };
         let frozen = FrozenBucket::new(Arc::clone(&settings.bucket), &settings.path, manifest).await.map_err(unavailable)?;
         let opened = settings.builder(frozen).build().await;
-        let reader = opened.map_err(|error| ReadError::from_store(manifest.id, error))?;
+        let reader = Arc::new(opened.map_err(|error| ReadError::from_store(manifest.id, error))?);
         let found = reader.manifest();
         let covered = match found.last_l0_seq() {
             0 => None,
@@ -251,12 +252,21 @@ async fn close(reader: &DbReader) {
     }
 }
 
-impl Drop for Base {
+impl Drop for Opened {
     fn drop(&mut self) {
-        if self.store.as_ref().is_some_and(|store| !store.closed.load(Ordering::Acquire)) {
-            tracing::warn!(manifest = self.manifest_id(), "a base was dropped without being closed: its task stays");
+        if self.closed.load(Ordering::Acquire) {
+            return;
+        }
+        match Handle::try_current() {
+            // An open that failed after it had its base, or that was given up, or a store that was dropped as a whole.
+            Ok(runtime) => drop(runtime.spawn(close_detached(Arc::clone(&self.reader)))),
+            Err(_) => tracing::warn!(manifest = self.manifest.id(), "a base was dropped outside a runtime: its task stays"),
         }
     }
+}
+
+async fn close_detached(reader: Arc<DbReader>) {
+    close(&reader).await;
 }
 
 impl fmt::Debug for Base {

@@ -266,6 +266,29 @@ async fn a_successor_whose_clock_is_an_hour_behind_applies_and_flushes() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_successor_whose_clock_is_behind_the_name_of_the_newest_file_flushes() {
+    let world = World::new();
+    let log = world.log().await;
+    let session = WriterSession::new(log.clone());
+    let db = world.open(&session).await.unwrap();
+    commit(&log, 1).await;
+    apply(&db, &session, &log, 1).await;
+    // The file is named an hour after its last row was written.
+    tokio::time::advance(Duration::from_secs(3600)).await;
+    flush(&db).await;
+    crash(db).await;
+    let clock = Arc::new(slatedb_common::clock::DefaultSystemClock::new());
+    let behind = World { store: world.store.clone(), environment: Environment { clock, ..world.environment.clone() } };
+    let log = behind.log().await;
+    let session = WriterSession::new(log.clone());
+    let db = behind.open(&session).await.unwrap();
+    commit(&log, 2).await;
+    apply(&db, &session, &log, 2).await;
+    flush(&db).await;
+    assert_eq!(db.manifest().last_l0_seq(), 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_missing_slot_is_a_data_error_and_never_the_end_of_the_log() {
     let world = World::new();
     let log = world.log().await;

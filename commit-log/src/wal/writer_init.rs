@@ -91,6 +91,7 @@ impl WriterInit for LogWriterInit {
         self.record_take(manifest.epoch(), &deadline).await?;
         let manifest = manifest.manifest();
         self.clock.raise(manifest.last_l0_clock_tick());
+        self.clock.raise(newest_file_millis(&manifest));
         self.read_to_the_end(&manifest, &deadline).await.map_err(wal_error)?;
         let replay = plan(&manifest, self.log.head(), self.log.record().origin)
             .map_err(|refused| WalError::DataError(Arc::new(refused)))?;
@@ -98,6 +99,18 @@ impl WriterInit for LogWriterInit {
         let iterator = SlotIterator::new(self.log.clone(), replay.first, replay.end, replay.rows, None);
         Ok(WriterInitResult { replay_iterator: Box::new(iterator), wal_writer: Box::new(LogWriter::new(self.cursor.clone())) })
     }
+}
+
+/// When the newest file of the store was named, by the clock of whoever wrote it: SlateDB takes no file with an older name.
+///
+/// SUBTLE: a file is named when it is flushed, so this is later than the last tick of its rows. Both the file's name and the
+/// manifest's name for it count, and once it is merged the manifest keeps only the latter.
+fn newest_file_millis(manifest: &VersionedManifest) -> i64 {
+    let named = manifest.all_sst_views().flat_map(|view| [view.id.timestamp_ms(), view.sst.id.value().timestamp_ms()]);
+    let merged = manifest.last_compacted_l0_sst_view_id().into_iter();
+    let merged = merged.chain(manifest.segments().iter().filter_map(|segment| segment.last_compacted_l0_sst_view_id()));
+    let newest = named.chain(merged.map(|id| id.timestamp_ms())).max();
+    newest.and_then(|millis| i64::try_from(millis).ok()).unwrap_or(i64::MIN)
 }
 
 /// What is replayed.

@@ -170,11 +170,19 @@ pub(super) fn apply(state: &mut Rows, slot: &Landed) {
     }
 }
 
-/// The store is folded in the order of the slots, by one holder at a time. `takes` is who took the store under which epoch.
+/// The store is folded in the order of the slots, by one holder at a time. `manifests` are in the
+/// order in which they were written, `takes` is who took the store under which epoch.
 pub fn one_holder_folds(manifests: &[Manifest], takes: &BTreeMap<u64, u32>, landed: &[Landed]) -> Result<u64, String> {
     let mut folds = 0;
-    for (before, after) in manifests.iter().zip(manifests.iter().skip(1)) {
-        let Manifest { id, epoch, covered, replay_point, .. } = *after;
+    let mut counting: Vec<&Manifest> = Vec::new();
+    for manifest in manifests {
+        // SlateDB counts the highest id only: one that lands late below it is nobody's.
+        if counting.last().is_none_or(|newest| newest.id < manifest.id) {
+            counting.push(manifest);
+        }
+    }
+    for (before, after) in counting.iter().zip(counting.iter().skip(1)) {
+        let Manifest { id, epoch, covered, replay_point, .. } = **after;
         if epoch < before.epoch {
             return Err(format!("manifest {id} was written under epoch {epoch} after one under epoch {}", before.epoch));
         }

@@ -10,6 +10,7 @@ use commit_log::slot::PageSize;
 use commit_log::store::{OpenError, Store};
 use futures::future::select;
 use rand::RngExt;
+use slatedb::ErrorKind;
 
 use super::record::{Incarnation, Record, Step};
 use super::settings::{Draw, engine, pace};
@@ -135,6 +136,10 @@ impl Session {
             }
             HoldError::TimedOut { .. } | HoldError::L0Full { .. } => record.count("failed holds"),
             HoldError::Tail(commit_log::log::TailError::Unavailable(_)) => record.count("failed holds"),
+            // A broken body in the wrong place ends a `Db`; whoever holds takes the store again.
+            HoldError::NotFlushed(source) | HoldError::NotApplied { source, .. } if source.kind() == ErrorKind::Unavailable => {
+                record.count("failed holds");
+            }
             other => record.broken(format!("{:?} holds no longer: {other}: {:?}", self.who, std::error::Error::source(other))),
         }
     }

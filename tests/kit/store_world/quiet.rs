@@ -128,7 +128,7 @@ async fn fold(survivor: &Session) -> Result<(), String> {
         match survivor.store.hold().await {
             Ok(holder) => match holder.stop().await {
                 Ok(()) => return Ok(()),
-                Err(error) => last = error.to_string(),
+                Err(error) => last = format!("{error}: {:?}", std::error::Error::source(&error)),
             },
             Err(error) => last = format!("{error}: {:?}", std::error::Error::source(&error)),
         }
@@ -155,6 +155,7 @@ async fn gather(scene: &Scene, survivor: &Session) -> Result<Evidence, String> {
             takes.insert(number(&effect.path).unwrap(), effect.process.0);
         }
     });
+    landed.sort_by_key(|(_, number, _)| *number);
     let mut slots = Vec::new();
     for (effect, number, bytes) in landed {
         let sequence = number.and_then(Sequence::new).ok_or("a slot without a number")?;
@@ -173,6 +174,6 @@ async fn gather(scene: &Scene, survivor: &Session) -> Result<Evidence, String> {
         manifests.push(Manifest { id: object.id, effect, process, epoch: found.writer_epoch(), covered, replay_point });
         base.close().await;
     }
-    manifests.sort_by_key(|manifest| manifest.id);
+    manifests.sort_by_key(|manifest| manifest.effect);
     Ok(Evidence { landed: slots, manifests, takes })
 }
