@@ -76,7 +76,7 @@ pub enum Damage {
         found: u8,
     },
     /// A later build wrote it.
-    #[error("format {found} is newer than {FORMAT}, the newest this build reads")]
+    #[error("format {found} is newer than {FORMAT}, the newest that this build reads: upgrade it")]
     NewerFormat {
         /// The format that was found.
         found: u8,
