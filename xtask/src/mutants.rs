@@ -32,9 +32,8 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     for mutant in &mutants {
         mutant.apply(&original)?;
     }
-    // Built where the workspace itself is: its dependencies are there, and what is the project's own is kept apart by its path.
-    let target = target(&original);
-    let place = Place { workspace: original.join("target/mutants"), target };
+    let folder = original.join("target/mutants");
+    let place = Place { workspace: folder.join("workspace"), target: folder.join("target") };
     copy_workspace(&original, &place)?;
     let mut survived = Vec::new();
     println!("{:<44} {:<44} seeds", "mutant", "found as");
@@ -96,11 +95,23 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
     fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Copies the sources.
+/// Copies the sources, and once what was built, so that a mutant rebuilds nothing but the project.
+///
+/// SUBTLE: never build a mutant where the workspace itself is built. Cargo tells packages of a workspace apart by their place in
+/// it, so the mutant's code would pass for the original's.
 fn copy_workspace(original: &Path, place: &Place) -> Result<(), String> {
     // There may be none yet; one that cannot be removed fails the copy.
     let _ = fs::remove_dir_all(&place.workspace);
-    COPIED.iter().try_for_each(|name| copy(&original.join(name), &place.workspace.join(name)))
+    for name in COPIED {
+        copy(&original.join(name), &place.workspace.join(name))?;
+    }
+    let (built, own) = (target(original).join("release"), place.target.join("release"));
+    if !own.exists() && built.exists() {
+        for name in ["deps", "build", ".fingerprint"] {
+            copy(&built.join(name), &own.join(name))?;
+        }
+    }
+    Ok(())
 }
 
 /// Keeps the times of change: they say what need not be built again.
