@@ -2,4 +2,5 @@
 
 mod bucket;
 mod slatedb;
+mod store;
 mod store_worlds;

@@ -82,7 +82,8 @@ pub struct Call {
 /// Everything that was recorded.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
-    events: u64,
+    /// How many events were numbered.
+    pub events: u64,
     /// The last slot that was acknowledged to anybody.
     pub acknowledged: u64,
     /// Every transaction that was begun.
