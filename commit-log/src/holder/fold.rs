@@ -22,6 +22,26 @@ const CHUNK_BYTES: usize = 8 << 20;
 /// How often the holder looks whether the compactor has merged files, while it waits for that.
 const COMPACTION_LOOK: Duration = Duration::from_secs(1);
 
+/// Whether all that is known to have landed is applied.
+enum Tail {
+    Applied,
+    Unread,
+}
+
+/// What a tail that could not be read means for whoever holds.
+fn unread(error: TailError) -> Result<Tail, HoldError> {
+    match error {
+        // A bad moment of the bucket ends nothing: what landed waits in the log.
+        TailError::Unavailable(failure) => {
+            tracing::warn!("folding waits: {failure}");
+            Ok(Tail::Unread)
+        }
+        // The log is retired below what a store covers. That this one does not cover it means that another is ahead.
+        TailError::Behind { .. } => Err(HoldError::Fenced),
+        TailError::Corrupt(_) => Err(error.into()),
+    }
+}
+
 pub(super) struct Fold {
     log: SlotLog,
     db: Db,
@@ -75,10 +95,16 @@ impl Fold {
         let clock = self.log.bucket().environment().clock.clone();
         let mut head = self.log.subscribe();
         loop {
-            self.fold_tail().await?;
+            let tail = self.fold_tail().await?;
             let applied = self.session.last_applied();
-            // Commits of this process move the head; those of others are seen by the poll.
-            let moved = Box::pin(head.wait_for(|head| *head > applied));
+            // Commits of this process move the head; those of others are seen by the poll. What could not be read is asked
+            // for again by the poll only, or a bucket that refuses at once would be asked without a pause.
+            let moved = Box::pin(async {
+                match tail {
+                    Tail::Applied => head.wait_for(|head| *head > applied).await.map(|_| ()).unwrap_or(()),
+                    Tail::Unread => std::future::pending().await,
+                }
+            });
             let pause = Box::pin(select(clock.sleep(self.options.poll), moved));
             if let Either::Left(_) = select(&mut *stopped, pause).await {
                 return Ok(());
@@ -87,27 +113,24 @@ impl Fold {
     }
 
     /// Reads what has landed and applies it.
-    async fn fold_tail(&mut self) -> Result<(), HoldError> {
+    async fn fold_tail(&mut self) -> Result<Tail, HoldError> {
         self.check_open()?;
         let deadline = self.log.bucket().deadline();
         match self.log.catch_up(Proof::NowAndThen, &deadline).await {
             Ok(()) => {}
-            // A bad moment of the bucket ends nothing: what landed waits in the log.
-            Err(TailError::Unavailable(failure)) => {
-                tracing::warn!("folding waits: {failure}");
-                return Ok(());
-            }
-            // The log is retired below what a store covers. That this one does not cover it means that another is ahead.
-            Err(TailError::Behind { .. }) => return Err(HoldError::Fenced),
-            Err(error @ TailError::Corrupt(_)) => return Err(error.into()),
+            Err(error) => return unread(error),
         }
         while let Some(head) = self.log.head().filter(|head| Some(*head) > self.session.last_applied()) {
             let next = sequence_after(self.session.last_applied(), self.log.record().origin);
-            for slot in self.log.slots(next, head, CHUNK_BYTES, &deadline).await? {
+            let slots = match self.log.slots(next, head, CHUNK_BYTES, &deadline).await {
+                Ok(slots) => slots,
+                Err(error) => return unread(error),
+            };
+            for slot in slots {
                 self.apply(slot).await?;
             }
         }
-        Ok(())
+        Ok(Tail::Applied)
     }
 
     async fn apply(&mut self, slot: Arc<Slot>) -> Result<(), HoldError> {
