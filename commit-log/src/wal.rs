@@ -53,6 +53,11 @@ impl WriterSession {
         self.clock.clone()
     }
 
+    /// From now on its clock is never behind `millis`, in ms since the Unix epoch.
+    pub(crate) fn raise_clock(&self, millis: i64) {
+        self.clock.raise(millis);
+    }
+
     /// Tells the plug which slot is written to the store next. Every other write is refused, and kills the store's handle.
     pub(crate) fn announce(&self, sequence: Sequence) {
         self.cursor.announce(sequence);

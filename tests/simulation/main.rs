@@ -8,4 +8,5 @@ mod log_worlds;
 mod open_offers;
 mod retired_names;
 mod slatedb;
+mod store;
 mod store_worlds;

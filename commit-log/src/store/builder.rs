@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use object_store::ObjectStore;
 use object_store::path::Path;
+use slatedb::admin::AdminBuilder;
 use slatedb::config::{DbReaderOptions, Settings};
 use slatedb::db_cache::foyer::{FoyerCache, FoyerCacheOptions};
 use slatedb::db_cache::{DbCache, SplitCache};
@@ -374,8 +375,23 @@ impl StoreBuilder {
         }
     }
 
+    /// When the newest of the compactor's jobs was named, by the clock of whoever held the store then. SlateDB takes no job
+    /// with an older name, and gives the store up instead.
+    async fn newest_job_millis(&self, session: &WriterSession, seed: u64) -> Result<Option<i64>, TakeError> {
+        let reader = AdminBuilder::new(self.path.clone(), self.bucket.clone());
+        let reader = reader.with_seed(seed).with_system_clock(session.clock()).build();
+        let Some(jobs) = reader.read_compactions(None).await? else { return Ok(None) };
+        let newest = jobs.recent_compactions().map(|job| job.id().timestamp_ms()).max();
+        Ok(newest.and_then(|millis| i64::try_from(millis).ok()))
+    }
+
     /// Opens the store as its writer, over `session`.
     pub(super) async fn open_db(&self, session: &WriterSession, seed: u64) -> Result<Db, TakeError> {
+        if self.settings.compactor_options.is_some()
+            && let Some(millis) = Box::pin(self.newest_job_millis(session, seed)).await?
+        {
+            session.raise_clock(millis);
+        }
         let mut builder = Db::builder(self.path.clone(), self.bucket.clone())
             .with_settings(self.settings.clone())
             .with_seed(seed)

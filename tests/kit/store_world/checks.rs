@@ -194,7 +194,7 @@ pub fn one_holder_folds(manifests: &[Manifest], takes: &BTreeMap<u64, u32>, land
         }
         folds += 1;
         if takes.get(&epoch) != Some(&after.process) {
-            return Err(format!("manifest {id} folds under epoch {epoch}, which process {} never took", after.process));
+            return Err(format!("{before:?}, then {after:?}: not by who took the store, {takes:?}"));
         }
         let landed_by_then = landed.iter().take_while(|slot| slot.effect < after.effect).map(|slot| slot.sequence).max();
         if Some(covered.max(replay_point)) > landed_by_then {

@@ -90,7 +90,7 @@ pub(super) async fn direct(scene: &Scene) {
         let chosen = random.random_range(0..machines.len());
         let machine = &mut machines[chosen];
         match random.random_range(0..20) {
-            0..8 => machine.hold(Duration::from_millis(random.random_range(100..12_000))),
+            0..5 => machine.hold(Duration::from_millis(random.random_range(100..6_000))),
             8..10 => machine.restart(),
             10..12 => stand_still(scene, machine.who.process, Duration::from_millis(random.random_range(500..15_000))),
             12..14 => {

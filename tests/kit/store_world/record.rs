@@ -48,7 +48,12 @@ pub enum Step {
     /// It was told that its commit is this slot.
     Committed(u64),
     /// It asked for the latest view when slots up to `acknowledged` had been acknowledged to anybody.
-    Latest { acknowledged: u64, head: u64 },
+    Latest {
+        /// The last slot that was acknowledged before.
+        acknowledged: u64,
+        /// The head of the view that it got.
+        head: u64,
+    },
 }
 
 /// Rows that were read through one view.
@@ -82,7 +87,8 @@ pub struct Call {
 /// Everything that was recorded.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
-    events: u64,
+    /// How many events were numbered.
+    pub events: u64,
     /// The last slot that was acknowledged to anybody.
     pub acknowledged: u64,
     /// Every transaction that was begun.

@@ -1,0 +1,88 @@
+//! Stores over the simulated bucket with one thing staged to go wrong: each test is named after what its user met.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "test code: a broken expectation must stop the test that met it"
+)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use commit_log::environment::{Environment, Randomness};
+use commit_log::store::{BodyError, Store, StoreBuilder, StoreError};
+use commit_log::transaction::Transaction;
+use commit_log_kit::bucket::{Action, Faults, Match, Operation, Process, SimulatedBucket};
+use commit_log_kit::clock::{ClockMode, SimulatedClock, Skew};
+use commit_log_kit::runtime::{Limits, World, run_world};
+
+fn builder(world: &World, bucket: &SimulatedBucket, process: u32) -> StoreBuilder {
+    let clock = Arc::new(SimulatedClock::new(world.timeline(), ClockMode::Steady, Skew::default()));
+    let randomness = Arc::new(Randomness::from_seed(u64::from(process)));
+    // No polls: what a call does not do is not done.
+    Store::builder("store", bucket.link(Process(process)))
+        .environment(Environment { clock, randomness })
+        .poll(Duration::from_secs(1_000_000))
+}
+
+async fn put(store: &Store, key: &'static str, value: String) {
+    let body = |mut transaction: Transaction| {
+        let value = value.clone();
+        async move {
+            transaction.put(key, value)?;
+            Ok::<_, BodyError>((transaction, ()))
+        }
+    };
+    store.transact(body).await.unwrap();
+}
+
+fn in_a_world<F: Future<Output = ()>>(test: impl FnOnce(World, SimulatedBucket) -> F) {
+    run_world(1, Limits::default(), |world| {
+        let bucket = SimulatedBucket::start(&world, Faults::none());
+        test(world, bucket)
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_process_whose_tail_was_too_long_goes_on_once_another_has_folded_the_store() {
+    in_a_world(|world, bucket| async move {
+        let here = builder(&world, &bucket, 1).max_tail_bytes(1_000).open().await.unwrap();
+        let there = builder(&world, &bucket, 2).open().await.unwrap();
+        for key in ["a", "b", "c"] {
+            put(&there, key, "x".repeat(500)).await;
+        }
+        assert!(matches!(here.latest().await, Err(StoreError::TailTooLong { .. })));
+        assert!(here.view().overlay().bytes() <= 1_000, "the bound bounds");
+        there.hold().await.unwrap().stop().await.unwrap();
+        let view = here.latest().await.unwrap();
+        assert_eq!(view.get(b"c").await.unwrap().unwrap().len(), 500);
+    });
+}
+
+#[test]
+fn one_lost_answer_in_the_search_for_a_manifest_fails_no_open() {
+    for action in [Action::FailBefore, Action::HangBefore] {
+        in_a_world(|world, bucket| async move {
+            let here = builder(&world, &bucket, 1).open().await.unwrap();
+            put(&here, "key", "value".to_owned()).await;
+            here.hold().await.unwrap().stop().await.unwrap();
+            for operation in [Operation::List, Operation::Get] {
+                bucket.stage(Match::first().of(Process(2)).operation(operation).path("store/manifest"), action);
+            }
+            let there = builder(&world, &bucket, 2).open_existing().await.unwrap();
+            assert_eq!(there.get(b"key").await.unwrap().unwrap(), "value");
+        });
+    }
+}
+
+#[test]
+fn a_take_whose_record_was_answered_with_a_conflict_is_recorded_all_the_same() {
+    in_a_world(|world, bucket| async move {
+        let here = builder(&world, &bucket, 1).open().await.unwrap();
+        put(&here, "key", "value".to_owned()).await;
+        bucket.stage(Match::first().operation(Operation::Create).path("store/takes"), Action::SpuriousExists);
+        here.hold().await.unwrap().stop().await.unwrap();
+        assert_eq!(bucket.objects("store/takes").len(), 1);
+    });
+}
