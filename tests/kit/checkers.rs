@@ -52,12 +52,12 @@ pub type Check = fn(&Evidence<'_>) -> Result<(), String>;
 
 /// Every invariant with its checker. The more telling come first: one wrong answer breaks several.
 pub const ALL: &[(&str, Check)] = &[
-    ("a hole above the floor is damage", hole_above_the_floor_is_damage::check),
     ("neighbours do not vouch", neighbours_do_not_vouch::check),
     ("a create below the floor is no commit", create_below_the_floor_is_no_commit::check),
     ("own object is a win", own_object_is_a_win::check),
     ("one transaction, one open slot", one_transaction_one_open_slot::check),
     ("no other incarnation", no_other_incarnation::check),
+    ("a hole above the floor is damage", hole_above_the_floor_is_damage::check),
     ("a slot is what it says", slot_is_what_it_says::check),
     ("a read fault is an error", read_fault_is_an_error::check),
     ("the end of the tail is proven", end_of_the_tail_is_proven::check),
