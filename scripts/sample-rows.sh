@@ -24,7 +24,7 @@ sources=${CARGO_HOME:-$HOME/.cargo}/registry/src
     FILENAME ~ /\t/ { next }
     n < rows { printf "%s:%07d\t%s\n", substr(FILENAME, 3), FNR, $0; n++ }
     n >= rows { exit }
-') | head -n "$rows" > "$directory/rows.tsv"
+' 2>/dev/null) | head -n "$rows" > "$directory/rows.tsv"
 found=$(wc -l < "$directory/rows.tsv")
 [ "$found" -eq "$rows" ] || { echo "expected $rows lines of source code, found $found" >&2; exit 1; }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use commit_log::bucket::ObjectName;
 use commit_log::environment::{Environment, Randomness};
 use commit_log::holder::HoldingOptions;
 use commit_log::log::Outcome;
@@ -12,6 +13,7 @@ use commit_log::transaction::Transaction;
 use commit_log::view::ScanOrder;
 use commit_log_kit::bucket::Operation;
 use commit_log_kit::scripted::{PathClass, ScriptedBucket};
+use object_store::ObjectStoreExt;
 use object_store::memory::InMemory;
 use slatedb_common::clock::DefaultSystemClock;
 
@@ -164,6 +166,33 @@ async fn a_store_is_never_created_by_whoever_only_reads() {
     let error = builder(&bucket, 1).open_existing().await.unwrap_err();
     assert_eq!(error.to_string(), "there is no commit log here");
     assert!(bucket.log().iter().all(|request| request.operation.class() != commit_log_kit::bucket::OperationClass::Put));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_open_that_meets_damage_leaves_no_task_behind() {
+    let bucket = bucket();
+    let store = builder(&bucket, 1).open().await.unwrap();
+    put(&store, "folded", "value").await;
+    store.hold().await.unwrap().stop().await.unwrap();
+    put(&store, "tail", "value").await;
+    let slot = ObjectName::Slot(store.log().record().log, store.log().head().unwrap()).path(&"store".into());
+    bucket.put(&slot, "damage".into()).await.unwrap();
+    store.close().await;
+    drop(store);
+    settle().await;
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let before = tasks();
+    let error = builder(&bucket, 2).open_existing().await.unwrap_err();
+    assert!(error.to_string().starts_with("slot 2 is damaged"), "{error}");
+    settle().await;
+    assert_eq!(tasks(), before);
+}
+
+/// Lets everything run that can.
+async fn settle() {
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

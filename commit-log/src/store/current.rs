@@ -118,12 +118,20 @@ impl Current {
             since_look: Mutex::default(),
             moving: tokio::sync::Mutex::default(),
         };
-        {
-            let mut reaper = current.moving.lock().await;
-            current.look(&mut reaper, deadline).await?;
-            current.start(&mut reaper, deadline).await?;
+        match current.begin(deadline).await {
+            Ok(()) => Ok(current),
+            Err(error) => {
+                // The base that was opened on the way has a task, which nobody else could end.
+                current.close().await;
+                Err(error)
+            }
         }
-        Ok(current)
+    }
+
+    async fn begin(&self, deadline: &Deadline) -> Result<(), StoreError> {
+        let mut reaper = self.moving.lock().await;
+        self.look(&mut reaper, deadline).await?;
+        self.start(&mut reaper, deadline).await
     }
 
     pub(super) fn log(&self) -> &SlotLog {
