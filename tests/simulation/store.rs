@@ -62,16 +62,18 @@ fn a_process_whose_tail_was_too_long_goes_on_once_another_has_folded_the_store()
 
 #[test]
 fn one_lost_answer_in_the_search_for_a_manifest_fails_no_open() {
-    for action in [Action::FailBefore, Action::HangBefore] {
+    let list_or_get = [Operation::List, Operation::Get];
+    let cases =
+        list_or_get.iter().flat_map(|operation| [Action::FailBefore, Action::HangBefore].map(|action| (*operation, action)));
+    for (operation, action) in cases {
         in_a_world(|world, bucket| async move {
             let here = builder(&world, &bucket, 1).open().await.unwrap();
             put(&here, "key", "value".to_owned()).await;
             here.hold().await.unwrap().stop().await.unwrap();
-            for operation in [Operation::List, Operation::Get] {
-                bucket.stage(Match::first().of(Process(2)).operation(operation).path("store/manifest"), action);
-            }
+            let stage = bucket.stage(Match::first().of(Process(2)).operation(operation).path("store/manifest"), action);
             let there = builder(&world, &bucket, 2).open_existing().await.unwrap();
             assert_eq!(there.get(b"key").await.unwrap().unwrap(), "value");
+            assert_eq!(stage.hits(), 1);
         });
     }
 }

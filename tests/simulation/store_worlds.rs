@@ -95,7 +95,12 @@ fn a_full_world_of_counted_seeds_is_green() {
     }
     println!("{} worlds, {} requests: {:?}", sum.worlds, sum.requests, sum.counts);
     println!("faults that landed: {:?}", sum.faults.iter().filter(|(_, count)| *count > 0).collect::<Vec<_>>());
-    assert!(red.is_empty(), "{} red worlds:\n{}\nagain: STORE_WORLDS=1 STORE_WORLD_FIRST_SEED=<seed> cargo test --release --workspace --test simulation -- full_world_of_counted", red.len(), red.join("\n"));
+    assert!(
+        red.is_empty(),
+        "{} red worlds:\n{}\nagain: STORE_WORLDS=1 STORE_WORLD_FIRST_SEED=<seed> cargo test --release --workspace --test simulation -- full_world_of_counted",
+        red.len(),
+        red.join("\n")
+    );
     if worlds >= WORLDS {
         sum.assert_floors();
     }

@@ -68,7 +68,10 @@ pub fn each_is_committed_once(recorded: &Recorded, landed: &[Landed]) -> Result<
             Told::Nothing => found.is_empty() || found == tried.offered.last().copied().as_slice(),
         };
         if !fits {
-            return Err(format!("{transaction} was told {:?}, was offered at {:?} and is in {found:?}", tried.told, tried.offered));
+            return Err(format!(
+                "{transaction} was told {:?}, was offered at {:?} and is in {found:?}",
+                tried.told, tried.offered
+            ));
         }
     }
     Ok(())
@@ -122,7 +125,10 @@ pub fn observations_are_true(observations: &[Observation], landed: &[Landed]) ->
         let expected = state.iter().filter(|(key, _)| key.starts_with(observation.prefix.as_bytes()));
         let expected: Vec<(Bytes, Bytes)> = expected.map(|(key, value)| (key.clone(), value.clone())).collect();
         if let Some(difference) = difference(&expected, &observation.rows) {
-            return Err(format!("{} of {:?} at slot {}: {difference}", observation.reader, observation.prefix, observation.head));
+            return Err(format!(
+                "{} of {:?} at slot {}: {difference}",
+                observation.reader, observation.prefix, observation.head
+            ));
         }
     }
     slots.for_each(|slot| apply(&mut state, slot));

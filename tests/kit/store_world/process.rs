@@ -131,7 +131,9 @@ impl Session {
         let record = &self.scene.record;
         match error {
             HoldError::Fenced | HoldError::Take(TakeError::Fenced) => record.count("fenced"),
-            HoldError::Take(TakeError::Unavailable(_) | TakeError::TimedOut | TakeError::OpenRaced) => record.count("failed takes"),
+            HoldError::Take(TakeError::Unavailable(_) | TakeError::TimedOut | TakeError::OpenRaced) => {
+                record.count("failed takes")
+            }
             HoldError::TimedOut { .. } | HoldError::L0Full { .. } => record.count("failed holds"),
             HoldError::Tail(commit_log::log::TailError::Unavailable(_)) => record.count("failed holds"),
             // Its reason is in the log of the process: SlateDB's own parts gave up, as over a broken body.

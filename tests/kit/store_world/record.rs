@@ -48,7 +48,12 @@ pub enum Step {
     /// It was told that its commit is this slot.
     Committed(u64),
     /// It asked for the latest view when slots up to `acknowledged` had been acknowledged to anybody.
-    Latest { acknowledged: u64, head: u64 },
+    Latest {
+        /// The last slot that was acknowledged before.
+        acknowledged: u64,
+        /// The view's head.
+        head: u64,
+    },
 }
 
 /// Rows that were read through one view.
