@@ -12,9 +12,12 @@ use std::time::Duration;
 use commit_log::environment::{Environment, Randomness};
 use commit_log::store::{BodyError, Store, StoreBuilder, StoreError};
 use commit_log::transaction::Transaction;
+use commit_log::view::ReadError;
 use commit_log_kit::bucket::{Action, Faults, Match, Operation, Process, SimulatedBucket};
 use commit_log_kit::clock::{ClockMode, SimulatedClock, Skew};
 use commit_log_kit::runtime::{Limits, World, run_world};
+use object_store::ObjectStoreExt;
+use object_store::path::Path;
 
 fn builder(world: &World, bucket: &SimulatedBucket, process: u32) -> StoreBuilder {
     let clock = Arc::new(SimulatedClock::new(world.timeline(), ClockMode::Steady, Skew::default()));
@@ -62,16 +65,18 @@ fn a_process_whose_tail_was_too_long_goes_on_once_another_has_folded_the_store()
 
 #[test]
 fn one_lost_answer_in_the_search_for_a_manifest_fails_no_open() {
-    for action in [Action::FailBefore, Action::HangBefore] {
+    let list_or_get = [Operation::List, Operation::Get];
+    let cases =
+        list_or_get.iter().flat_map(|operation| [Action::FailBefore, Action::HangBefore].map(|action| (*operation, action)));
+    for (operation, action) in cases {
         in_a_world(|world, bucket| async move {
             let here = builder(&world, &bucket, 1).open().await.unwrap();
             put(&here, "key", "value".to_owned()).await;
             here.hold().await.unwrap().stop().await.unwrap();
-            for operation in [Operation::List, Operation::Get] {
-                bucket.stage(Match::first().of(Process(2)).operation(operation).path("store/manifest"), action);
-            }
+            let stage = bucket.stage(Match::first().of(Process(2)).operation(operation).path("store/manifest"), action);
             let there = builder(&world, &bucket, 2).open_existing().await.unwrap();
             assert_eq!(there.get(b"key").await.unwrap().unwrap(), "value");
+            assert_eq!(stage.hits(), 1);
         });
     }
 }
@@ -84,5 +89,29 @@ fn a_take_whose_record_was_answered_with_a_conflict_is_recorded_all_the_same() {
         bucket.stage(Match::first().operation(Operation::Create).path("store/takes"), Action::SpuriousExists);
         here.hold().await.unwrap().stop().await.unwrap();
         assert_eq!(bucket.objects("store/takes").len(), 1);
+    });
+}
+
+#[test]
+fn a_process_that_slept_past_its_files_reads_again_after_one_latest_view() {
+    in_a_world(|world, bucket| async move {
+        let here = builder(&world, &bucket, 1).without_block_cache().open().await.unwrap();
+        put(&here, "key", "old".to_owned()).await;
+        here.hold().await.unwrap().stop().await.unwrap();
+        let sleeper = builder(&world, &bucket, 2).without_block_cache().open().await.unwrap();
+        let slept_on: Vec<_> = bucket.objects("store/compacted").into_iter().map(|(path, _)| path).collect();
+        put(&here, "key", "new".to_owned()).await;
+        here.hold().await.unwrap().stop().await.unwrap();
+        sleeper.latest().await.unwrap();
+        // The collector's work, as after a merge.
+        let merged = bucket.link(Process(3));
+        for path in slept_on {
+            merged.delete(&Path::from(&*path)).await.unwrap();
+        }
+        let read = sleeper.view().get(b"other").await;
+        assert!(matches!(read, Err(ReadError::Outlived { .. })), "{read:?}");
+        sleeper.latest().await.unwrap();
+        assert!(sleeper.view().base().manifest_id() >= here.view().base().manifest_id());
+        assert!(sleeper.view().base().covered() == sleeper.view().head(), "it stands on the newest manifest");
     });
 }

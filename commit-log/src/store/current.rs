@@ -297,7 +297,7 @@ impl Current {
 
     fn look_is_due(&self) -> bool {
         let since = *self.since_look.lock().unwrap_or_else(PoisonError::into_inner);
-        since.slots >= self.looks.slots || since.bytes >= self.looks.bytes
+        since.slots >= self.looks.slots || since.bytes >= self.looks.bytes || self.view().base().has_outlived()
     }
 
     fn count(&self, slots: u64, bytes: usize) {

@@ -139,6 +139,7 @@ struct Opened {
     clock: Arc<dyn SystemClock>,
     read_deadline: Duration,
     closed: AtomicBool,
+    outlived: AtomicBool,
 }
 
 impl Base {
@@ -178,6 +179,7 @@ impl Base {
             clock: Arc::clone(&settings.clock),
             read_deadline: settings.read_deadline,
             closed: AtomicBool::new(false),
+            outlived: AtomicBool::new(false),
         };
         Ok(Base { store: Some(opened) })
     }
@@ -195,6 +197,11 @@ impl Base {
     /// Its manifest's id.
     pub fn manifest_id(&self) -> Option<u64> {
         self.manifest().map(VersionedManifest::id)
+    }
+
+    /// Whether a read of it found its files gone. Whoever serves it looks for a newer one.
+    pub(crate) fn has_outlived(&self) -> bool {
+        self.store.as_ref().is_some_and(|store| store.outlived.load(Ordering::Acquire))
     }
 
     /// The value of `key`, `None` when there is no row. The value keeps the block it lies in in memory; copy it to keep it.
@@ -239,7 +246,13 @@ impl Opened {
     async fn in_time<T>(&self, read: impl Future<Output = Result<T, slatedb::Error>>) -> Result<T, ReadError> {
         let manifest = self.manifest.id();
         match Deadline::of_clock(Arc::clone(&self.clock), self.read_deadline).bound(read).await {
-            Ok(read) => read.map_err(|error| ReadError::from_store(manifest, error)),
+            Ok(read) => read.map_err(|error| {
+                let error = ReadError::from_store(manifest, error);
+                if matches!(error, ReadError::Outlived { .. }) {
+                    self.outlived.store(true, Ordering::Release);
+                }
+                error
+            }),
             Err(passed) => Err(ReadError::Unavailable { manifest, cause: Arc::new(passed) }),
         }
     }

@@ -8,13 +8,18 @@ use commit_log::holder::HoldingOptions;
 use commit_log::store::Looks;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use slatedb::config::{CompactorOptions, GarbageCollectorDirectoryOptions, GarbageCollectorOptions, Settings};
+use slatedb::config::{
+    CompactionWorkerOptions, CompactorOptions, GarbageCollectorDirectoryOptions, GarbageCollectorOptions, Settings,
+};
 
 use crate::bucket::{Faults, Latency, Rates};
 use crate::clock::Skew;
 
 /// How long a superseded file is kept, at least: three looks, and no more.
 const CHECKPOINT_LIFETIME: Duration = Duration::from_secs(9);
+
+/// How long a holder stays for the compactor: several times as long as a dead compactor's jobs are left alone.
+const COMPACTION_WAIT: Duration = Duration::from_secs(10);
 
 /// What one world is made of.
 #[derive(Clone, Debug)]
@@ -43,7 +48,7 @@ impl Draw {
                 flush_slots: random.random_range(2..=12),
                 flush_bytes: random.random_range(512..8192),
                 poll: Duration::from_millis(random.random_range(50..1000)),
-                compaction_wait: Duration::from_secs(10),
+                compaction_wait: COMPACTION_WAIT,
                 store_call: Duration::from_secs(60),
                 ..HoldingOptions::default()
             },
@@ -115,9 +120,16 @@ pub(super) fn engine() -> Settings {
         compactions_options: Some(collect),
         ..GarbageCollectorOptions::default()
     };
+    let worker = CompactionWorkerOptions {
+        compactions_poll_interval: Duration::from_millis(500),
+        heartbeat_interval: Duration::from_secs(1),
+        ..CompactionWorkerOptions::default()
+    };
     let compactor = CompactorOptions {
         poll_interval: Duration::from_secs(1),
         checkpoint_lifetime: CHECKPOINT_LIFETIME,
+        worker_heartbeat_timeout: COMPACTION_WAIT / 3,
+        worker: Some(worker),
         ..CompactorOptions::default()
     };
     Settings {

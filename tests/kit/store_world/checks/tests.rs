@@ -71,13 +71,13 @@ fn a_latest_view_without_what_was_acknowledged_is_found() {
 
 #[test]
 fn fewer_rows_other_rows_and_rows_of_later_slots_are_found() {
-    let landed = [slot(1, 1, &[("a", Some("1")), ("b", Some("1"))]), slot(2, 2, &[("a", None)])];
+    let landed = [slot(1, 1, &[("k/a", Some("1")), ("k/b", Some("1"))]), slot(2, 2, &[("k/a", None)])];
     let judge = |observation: Observation| observations_are_true(&[observation], &landed);
-    assert!(judge(seen(1, "", &[("a", "1"), ("b", "1")])).is_ok());
-    assert!(judge(seen(2, "", &[("b", "1")])).is_ok());
-    assert!(judge(seen(1, "", &[("b", "1")])).is_err());
-    assert!(judge(seen(2, "", &[("a", "1"), ("b", "1")])).is_err());
-    assert!(judge(seen(2, "b", &[("b", "2")])).is_err());
+    assert!(judge(seen(1, "k/", &[("k/a", "1"), ("k/b", "1")])).is_ok());
+    assert!(judge(seen(2, "k/", &[("k/b", "1")])).is_ok());
+    assert!(judge(seen(1, "k/", &[("k/b", "1")])).is_err());
+    assert!(judge(seen(2, "k/", &[("k/a", "1"), ("k/b", "1")])).is_err());
+    assert!(judge(seen(2, "k/b", &[("k/b", "2")])).is_err());
 }
 
 #[test]
