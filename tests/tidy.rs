@@ -25,7 +25,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("error", &["bucket", "frame", "slot"]),
     ("log", &["bucket", "envelope", "error", "identity", "ledger", "record", "slot"]),
     ("adoption", &["bucket", "envelope", "error", "guard", "identity", "record", "slot"]),
-    ("wal", &["adoption", "bucket", "envelope", "environment", "log", "record", "slot"]),
+    ("wal", &["adoption", "bucket", "envelope", "environment", "error", "log", "record", "slot"]),
     ("take", &["log", "wal"]),
     ("holder", &["bucket", "envelope", "error", "log", "slot", "take", "wal"]),
     ("view", &["bucket", "envelope", "identity", "slot"]),
