@@ -77,6 +77,16 @@ async fn greet(location: &Location, opened: &Opened) -> Result<(), Failure> {
     let Err(error) = opened.bucket.get(&name).await else { return Ok(()) };
     match explain(&error) {
         Trouble::NoSuchObject { .. } => Ok(()),
-        trouble => Err(Failure::Bucket { location: location.clone(), trouble }),
+        trouble @ (Trouble::NoSuchBucket
+        | Trouble::PermissionDenied
+        | Trouble::Unauthenticated
+        | Trouble::NoCredentials
+        | Trouble::Unreachable
+        | Trouble::TimedOut
+        | Trouble::WrongRegion
+        | Trouble::NoSpace
+        | Trouble::ReadOnly
+        | Trouble::Changed { .. }
+        | Trouble::Said { .. }) => Err(Failure::Bucket { location: location.clone(), trouble }),
     }
 }

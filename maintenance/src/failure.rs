@@ -124,9 +124,10 @@ impl Failure {
     /// Whether nobody reads any more what is printed: no failure of ours.
     pub fn is_closed_output(&self) -> bool {
         let of = |source: &io::Error| source.kind() == io::ErrorKind::BrokenPipe;
-        match self {
-            Failure::Output(WriteError::Output { source, .. } | WriteError::Finish { source }) => of(source),
-            _ => false,
+        if let Failure::Output(WriteError::Output { source, .. } | WriteError::Finish { source }) = self {
+            of(source)
+        } else {
+            false
         }
     }
 }

@@ -1,4 +1,12 @@
 //! The command as it is typed: exit codes, one line for every mistake, and no secret in anything it prints.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    unreachable_pub,
+    missing_docs,
+    reason = "test code: a broken expectation must stop the test that met it"
+)]
 
 use std::process::{Command, Output};
 

@@ -1,4 +1,12 @@
 //! The demo as it is typed: clean with kills, the same for a seed, and able to fail.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    unreachable_pub,
+    missing_docs,
+    reason = "test code: a broken expectation must stop the test that met it"
+)]
 
 mod kit;
 

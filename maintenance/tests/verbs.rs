@@ -1,4 +1,12 @@
 //! The verbs as they are typed, on real directories: what goes in comes out, and what is damaged is named.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    unreachable_pub,
+    missing_docs,
+    reason = "test code: a broken expectation must stop the test that met it"
+)]
 
 mod kit;
 

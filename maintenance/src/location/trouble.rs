@@ -106,14 +106,14 @@ pub fn explain_chain(error: &(dyn Error + 'static)) -> Option<Trouble> {
 /// An error with what lies under it, as one line: in our own words where a bucket's error is among its causes.
 pub fn in_one_line(error: &(dyn Error + 'static)) -> String {
     let mut line = shortened(error);
-    let told = match explain_chain(error) {
-        Some(trouble) => vec![trouble.to_string()],
-        None => causes(error).skip(1).map(|cause| shortened(cause)).collect(),
-    };
-    for cause in told {
+    let mut tell = |cause: String| {
         if !line.contains(&cause) {
             line = format!("{line}: {cause}");
         }
+    };
+    match explain_chain(error) {
+        Some(trouble) => tell(trouble.to_string()),
+        None => causes(error).skip(1).for_each(|cause| tell(shortened(cause))),
     }
     line
 }

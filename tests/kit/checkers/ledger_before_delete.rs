@@ -7,7 +7,7 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), String> {
     let chronicle = evidence.chronicle;
     for deleted in chronicle.deleted() {
         let retired = chronicle.retired().get(&chronicle.page_of(deleted.sequence));
-        if !retired.is_some_and(|retired| retired.effect < deleted.effect) {
+        if retired.is_none_or(|retired| retired.effect >= deleted.effect) {
             return Err(format!("{deleted:?} before its page had a ledger"));
         }
     }

@@ -3,6 +3,7 @@
 //! Genuine is the first effective create of a name before its page's ledger exists. Nothing here asks the log's code.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use commit_log::bucket::ObjectName;
@@ -171,10 +172,10 @@ impl Chronicle {
         let landed = Landed { effect: effect.number, process: effect.process, content: effect.content, slot: Arc::new(slot) };
         if self.retired.contains_key(&self.page_size.page_of(sequence)) {
             self.zombies.push(landed);
-        } else if self.genuine.contains_key(&sequence) {
-            self.oddities.push(Oddity::CreatedTwice(sequence));
+        } else if let Entry::Vacant(free) = self.genuine.entry(sequence) {
+            free.insert(landed);
         } else {
-            self.genuine.insert(sequence, landed);
+            self.oddities.push(Oddity::CreatedTwice(sequence));
         }
     }
 

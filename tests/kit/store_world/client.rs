@@ -172,7 +172,7 @@ impl Client {
             2 => rows::DEEDS,
             _ => "",
         };
-        let order = if turn % 2 == 0 { ScanOrder::Ascending } else { ScanOrder::Descending };
+        let order = if turn.is_multiple_of(2) { ScanOrder::Ascending } else { ScanOrder::Descending };
         match read_all(view, prefix, order).await {
             Ok(rows) => {
                 self.session.scene.record.observed(Observation { reader, head: head(view), prefix, rows });
