@@ -35,6 +35,10 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     let folder = original.join("target/mutants");
     let place = Place { workspace: folder.join("workspace"), target: folder.join("target") };
     copy_workspace(&original, &place)?;
+    // What an earlier run left built may be a mutant's: whatever any mutant changes is newer than that.
+    for file in mutants.iter().flat_map(Mutant::files) {
+        write(&place.workspace.join(file), &read(&original.join(file))?)?;
+    }
     let mut survived = Vec::new();
     println!("{:<44} {:<44} seeds", "mutant", "found as");
     for mutant in mutants.iter().filter(|mutant| options.text("only").is_none_or(|only| mutant.name.contains(only))) {
