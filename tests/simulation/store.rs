@@ -102,7 +102,7 @@ fn a_process_that_slept_past_its_files_reads_again_after_one_latest_view() {
         here.hold().await.unwrap().stop().await.unwrap();
         let sleeper = builder(&world, &bucket, 2).without_block_cache().open().await.unwrap();
         let slept_on: Vec<_> = bucket.objects("store/compacted").into_iter().map(|(path, _)| path).collect();
-        put(&here, "key", "new".to_owned()).await;
+        put(&here, "other", "new".to_owned()).await;
         here.hold().await.unwrap().stop().await.unwrap();
         sleeper.latest().await.unwrap();
         // The collector's work, as after a merge.
@@ -110,7 +110,7 @@ fn a_process_that_slept_past_its_files_reads_again_after_one_latest_view() {
         for path in slept_on {
             merged.delete(&Path::from(&*path)).await.unwrap();
         }
-        let read = sleeper.view().get(b"other").await;
+        let read = sleeper.view().get(b"key").await;
         assert!(matches!(read, Err(ReadError::Outlived { .. })), "{read:?}");
         sleeper.latest().await.unwrap();
         assert!(sleeper.view().base().manifest_id() >= here.view().base().manifest_id());

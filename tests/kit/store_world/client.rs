@@ -331,7 +331,11 @@ impl Job {
                 let found = scan(transaction, rows::REGISTERS, &mut did).await?;
                 let before = found.into_iter().find(|(other, _)| *other == key).map(|(_, value)| value);
                 self.acts(transaction, Action::Exchange(before, Some(value.clone())));
-                transaction.put(key, value.clone())?;
+                transaction.put(key.clone(), value.clone())?;
+                let own = scan(transaction, rows::REGISTERS, &mut Did::default()).await?;
+                if !own.contains(&(key, value.clone())) {
+                    self.session.scene.record.broken(format!("{} does not scan its own write", self.name));
+                }
             }
             Deed::ScanAccounts => drop(scan(transaction, rows::ACCOUNTS, &mut did).await?),
         }
