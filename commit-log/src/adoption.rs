@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::bucket::{Bucket, CreateAnswer, Deadline, Distrusted, Found, ObjectName, ProbeFailed};
+use crate::bucket::{Bucket, Deadline, Distrusted, Found, ObjectName, ProbeFailed};
 use crate::envelope::Rules;
 use crate::error::{Corruption, Unavailable};
 use crate::guard::{FRESH_GUARD_ID, guard, guarded_log};
@@ -112,7 +112,7 @@ pub async fn find_or_begin(bucket: &Bucket, fresh: &FreshLog, deadline: &Deadlin
 /// # Errors
 ///
 /// A failed read.
-pub async fn was_left(bucket: &Bucket, log: LogId, deadline: &Deadline) -> Result<bool, Unavailable> {
+pub(crate) async fn was_left(bucket: &Bucket, log: LogId, deadline: &Deadline) -> Result<bool, Unavailable> {
     Ok(bucket.read(ObjectName::Leaving(log), deadline).await?.is_some())
 }
 
@@ -148,8 +148,8 @@ async fn begin(bucket: &Bucket, fresh: &FreshLog, deadline: &Deadline) -> Result
         refuse_history(bucket, ObjectName::Manifest(1), deadline).await?;
         refuse_history(bucket, guard_name, deadline).await?;
         let minted = LogId::random(&bucket.environment().randomness);
-        // Whatever the answer, the guard is read back below: what is stored counts.
-        let (CreateAnswer::Created | CreateAnswer::Exists) = bucket.create_settled(guard_name, guard(minted), deadline).await?;
+        // The guard is read back below: what is stored counts.
+        bucket.create_settled(guard_name, guard(minted), deadline).await?;
     }
     let stored = bucket.read(guard_name, deadline).await?;
     let log = stored.and_then(|bytes| guarded_log(&bytes)).ok_or(AdoptionError::NativeHistory { found: guard_name })?;
@@ -163,8 +163,7 @@ async fn begin(bucket: &Bucket, fresh: &FreshLog, deadline: &Deadline) -> Result
         guard_id: FRESH_GUARD_ID,
         adopted_from: AdoptedFrom::default(),
     };
-    let (CreateAnswer::Created | CreateAnswer::Exists) =
-        bucket.create_settled(ObjectName::Adoption(1), record.encode(), deadline).await?;
+    bucket.create_settled(ObjectName::Adoption(1), record.encode(), deadline).await?;
     // Read back: the first record counts, whoever wrote it.
     let stored = read_record(bucket, 1, deadline).await?;
     stored.ok_or(AdoptionError::Distrusted(Distrusted::OtherBytes))

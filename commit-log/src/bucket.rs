@@ -95,23 +95,24 @@ impl Bucket {
         }
     }
 
-    /// Puts an object if its name is free, again and again until the store has answered plainly. `true` when one of the puts
-    /// was answered *created*. For records that everybody reads back.
+    /// Puts an object if its name is free, again and again until something is there, and gives the bytes that are: these, or
+    /// what another put there first.
+    ///
+    /// SUBTLE: "exists" proves nothing by itself. A store says so of a name that is free, when a delete or another put of it is
+    /// under way; only what can be read is there.
     ///
     /// # Errors
     ///
     /// When the deadline passes first. The object may then be there, or come to be there.
-    pub async fn create_settled(
-        &self,
-        name: ObjectName,
-        bytes: Bytes,
-        deadline: &Deadline,
-    ) -> Result<CreateAnswer, Unavailable> {
+    pub async fn create_settled(&self, name: ObjectName, bytes: Bytes, deadline: &Deadline) -> Result<Bytes, Unavailable> {
         let mut backoff = self.pace.backoff(&self.environment);
         loop {
             let doubt = match self.create_by(name, bytes.clone(), deadline).await {
-                Put::Created => return Ok(CreateAnswer::Created),
-                Put::Exists => return Ok(CreateAnswer::Exists),
+                Put::Created => return Ok(bytes),
+                Put::Exists => match self.read(name, deadline).await? {
+                    Some(stored) => return Ok(stored),
+                    None => Unavailable::silent(Doing::Put(name)),
+                },
                 Put::Doubtful(doubt) => doubt,
             };
             if !doubt.may_pass() || deadline.bound(backoff.wait()).await.is_err() {
@@ -253,15 +254,6 @@ async fn whole(result: GetResult) -> Result<Bytes, Error> {
     }
     let source = format!("expected {expected} bytes, found {}", bytes.len()).into();
     Err(Error::Generic { store: "bucket", source })
-}
-
-/// The answer to a put-if-absent that has settled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CreateAnswer {
-    /// This call created it, as far as the answer goes.
-    Created,
-    /// It was there, or so the store says.
-    Exists,
 }
 
 /// What a read found.

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use commit_log::adoption::{FreshLog, find_or_begin};
-use commit_log::bucket::{Bucket, CreateAnswer, ObjectName, Pace};
+use commit_log::bucket::{Bucket, ObjectName, Pace};
 use commit_log::environment::{Environment, Randomness};
 use commit_log::identity::{LogId, TransactionId};
 use commit_log::log::{Commit, LogOptions, SlotLog};
@@ -159,7 +159,7 @@ async fn found(world: &World, bucket: &SimulatedBucket, plan: &Plan) -> Adoption
     }
     let record = AdoptionRecord { log: LogId::random(&door.environment().randomness), ..first };
     let put = door.create_settled(ObjectName::Adoption(2), record.encode(), &deadline).await;
-    assert_eq!(put.expect("a healthy link"), CreateAnswer::Created);
+    assert_eq!(put.expect("a healthy link"), record.encode());
     record
 }
 

@@ -93,6 +93,18 @@ fn a_take_whose_record_was_answered_with_a_conflict_is_recorded_all_the_same() {
 }
 
 #[test]
+fn a_log_that_is_begun_over_a_conflict_for_an_absent_name_is_begun_all_the_same() {
+    for folder in ["store/wal", "store/adoption"] {
+        in_a_world(|world, bucket| async move {
+            let stage = bucket.stage(Match::first().operation(Operation::Create).path(folder), Action::SpuriousExists);
+            let here = builder(&world, &bucket, 1).open().await.unwrap();
+            put(&here, "key", "value".to_owned()).await;
+            assert_eq!(stage.hits(), 1);
+        });
+    }
+}
+
+#[test]
 fn a_process_that_slept_past_its_files_reads_again_after_one_latest_view() {
     in_a_world(|world, bucket| async move {
         let here = builder(&world, &bucket, 1).without_block_cache().open().await.unwrap();

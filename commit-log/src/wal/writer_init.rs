@@ -7,8 +7,7 @@ use slatedb::VersionedManifest;
 use slatedb::wal::{WalError, WriterInit, WriterInitResult, WriterManifest};
 
 use crate::adoption::{AdoptionError, newest_record, was_left};
-use crate::bucket::{CreateAnswer, Deadline, Doing, ObjectName};
-use crate::error::Unavailable;
+use crate::bucket::{Deadline, ObjectName};
 use crate::log::{Proof, SlotLog, TailError};
 use crate::record::TakeRecord;
 use crate::slot::{Sequence, sequence_after};
@@ -63,19 +62,10 @@ impl LogWriterInit {
         let bucket = self.log.bucket();
         let log = self.log.record().log;
         let take = TakeRecord { log, epoch, taken_millis: bucket.environment().now_millis() };
-        let name = ObjectName::Take(log, epoch);
-        let unavailable = |failure| WalError::Unavailable(Arc::new(failure));
-        let mut backoff = bucket.pace().backoff(bucket.environment());
-        loop {
-            // "Exists" proves nothing: only what can be read is there. Without it this holder would look like a stranger.
-            match bucket.create_settled(name, take.encode(), deadline).await.map_err(unavailable)? {
-                CreateAnswer::Created => return Ok(()),
-                CreateAnswer::Exists if bucket.read(name, deadline).await.map_err(unavailable)?.is_some() => return Ok(()),
-                CreateAnswer::Exists => {}
-            }
-            if deadline.bound(backoff.wait()).await.is_err() {
-                return Err(unavailable(Unavailable { doing: Doing::Put(name), source: None }));
-            }
+        // Without its record this holder would look like a stranger.
+        match bucket.create_settled(ObjectName::Take(log, epoch), take.encode(), deadline).await {
+            Ok(_) => Ok(()),
+            Err(failure) => Err(WalError::Unavailable(Arc::new(failure))),
         }
     }
 
