@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use commit_log::bucket::{Deadline, Doing};
 use commit_log::error::Corruption;
-use commit_log::log::{Attempt, BeforePut, LogOptions, Offer, OfferError, Outcome};
+use commit_log::log::{Attempt, BeforePut, LogOptions, Offer, OfferError, Outcome, Proof, TailError};
 use commit_log_kit::scripted::Fate;
 use futures::FutureExt;
 
@@ -45,6 +45,25 @@ async fn a_put_whose_answers_are_lost_is_won_once_at_its_sequence() {
         assert!(world.slot(1).await.unwrap().carries(commit.transaction));
         assert!(world.slot(2).await.is_none());
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_win_is_told_although_a_later_slot_is_broken() {
+    // Given a slot 2 that follows a slot 1 which is gone, and a process that knows of neither.
+    let world = World::new().await;
+    let process = world.process().await;
+    let other = world.process().await;
+    other.commit().await;
+    other.commit().await;
+    world.delete(world.slot_name(1)).await;
+    // When it wins slot 1 and the answer is lost, so that it reads what followed, too.
+    process.script_put(1, Fate::LoseAnswer);
+    let offer = process.offer(1, process.new_commit()).await;
+    // Then it is told of its win, and whoever reads on of the damage.
+    assert!(matches!(&offer, Ok(Offer::Won { slot: Some(_) })), "{offer:?}");
+    assert_eq!(process.log.head(), Some(sequence(1)));
+    let damage = process.log.catch_up(Proof::NowAndThen, &process.deadline()).await;
+    assert!(matches!(damage, Err(TailError::Corrupt(Corruption::BrokenChain { sequence: found })) if found == sequence(2)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -92,7 +111,7 @@ async fn at_or_below_the_head_it_is_judged_without_a_put() {
     }
     assert!(matches!(process.offer(1, own.clone()).await, Err(OfferError::Unknown { .. })));
     world.commit_through(2).await;
-    process.log.catch_up(commit_log::log::Proof::Always, &process.deadline()).await.unwrap();
+    process.log.catch_up(Proof::Always, &process.deadline()).await.unwrap();
     // When they are offered there.
     let mark = process.mark();
     let own = process.offer(1, own).await;
