@@ -113,7 +113,8 @@ pub(crate) struct Server {
     links: Vec<LinkState>,
     /// The living incarnation of each process.
     living: BTreeMap<Process, usize>,
-    requests: BTreeMap<RequestId, Pending>,
+    /// Boxed: each is taken out and put back at each of its instants.
+    requests: BTreeMap<RequestId, Box<Pending>>,
     accepted: u64,
     events: BinaryHeap<Reverse<Event>>,
     planned: u64,
@@ -163,7 +164,7 @@ impl Server {
         let plan = Plan::served(&mut state.random, &state.faults);
         self.requests.insert(
             id,
-            Pending {
+            Box::new(Pending {
                 address,
                 link,
                 ask,
@@ -176,7 +177,7 @@ impl Server {
                 landed: 0,
                 result: None,
                 answered: Answered::NotYet,
-            },
+            }),
         );
         match gate {
             Gate::Paused => self.links[link].unsent.push(id),
