@@ -82,7 +82,8 @@ pub enum HoldError {
         /// The limit.
         limit: usize,
     },
-    /// The store's handle was closed under the holder.
+    /// SlateDB closed the store's handle under the holder. Nothing is lost: take the store again. It happens to a successor whose
+    /// clock is slower than its predecessor's, when the predecessor's compactor began a job during the take.
     #[error("the store's handle was closed")]
     Closed,
     /// Opening, flushing or closing the store was not done in time.
