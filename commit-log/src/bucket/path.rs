@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use object_store::path::Path;
+use object_store::path::{Path, PathPart};
 
 use crate::identity::LogId;
 use crate::slot::{Page, Sequence};
@@ -31,16 +31,7 @@ pub enum ObjectName {
 impl ObjectName {
     /// The folder it is in, under the store's path `root`.
     pub fn folder(self, root: &Path) -> Path {
-        match self {
-            ObjectName::Adoption(_) => root.clone().join("adoption"),
-            ObjectName::Slot(log, _) => root.clone().join("commits").join(log.to_string()),
-            ObjectName::Ledger(log, _) => root.clone().join("retired").join(log.to_string()),
-            ObjectName::Take(log, _) => root.clone().join("takes").join(log.to_string()),
-            ObjectName::Leaving(_) => root.clone().join("leaving"),
-            ObjectName::Probe(_) => root.clone().join("probe"),
-            ObjectName::NativeWal(_) => root.clone().join("wal"),
-            ObjectName::Manifest(_) => root.clone().join("manifest"),
-        }
+        self.under(root, None)
     }
 
     /// Its name in that folder.
@@ -57,7 +48,24 @@ impl ObjectName {
 
     /// Where it is, under the store's path `root`.
     pub fn path(self, root: &Path) -> Path {
-        self.folder(root).join(self.file_name())
+        self.under(root, Some(&self.file_name()))
+    }
+
+    /// One string is written for the whole path: every read makes one.
+    fn under(self, root: &Path, file: Option<&str>) -> Path {
+        let (folder, log) = match self {
+            ObjectName::Adoption(_) => ("adoption", None),
+            ObjectName::Slot(log, _) => ("commits", Some(log)),
+            ObjectName::Ledger(log, _) => ("retired", Some(log)),
+            ObjectName::Take(log, _) => ("takes", Some(log)),
+            ObjectName::Leaving(_) => ("leaving", None),
+            ObjectName::Probe(_) => ("probe", None),
+            ObjectName::NativeWal(_) => ("wal", None),
+            ObjectName::Manifest(_) => ("manifest", None),
+        };
+        let log = log.map(|log| log.to_string());
+        let below = [Some(folder), log.as_deref(), file];
+        root.parts().chain(below.into_iter().flatten().map(PathPart::from)).collect()
     }
 }
 

@@ -148,7 +148,7 @@ impl Ask {
                 }
             }
             Self::Get(options) => {
-                fingerprint.text(&format!("{:?}", options.range));
+                fingerprint.text(&options.range.as_ref().map(|range| format!("{range:?}")).unwrap_or_default());
             }
             Self::Page(page) => {
                 fingerprint.text(page.from.as_deref().unwrap_or(""));
