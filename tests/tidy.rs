@@ -25,7 +25,8 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("error", &["bucket", "frame", "slot"]),
     ("log", &["bucket", "envelope", "error", "identity", "ledger", "record", "slot"]),
     ("adoption", &["bucket", "envelope", "error", "guard", "identity", "record", "slot"]),
-    ("wal", &["adoption", "bucket", "envelope", "environment", "error", "log", "record", "slot"]),
+    ("retire", &["adoption", "bucket", "error", "ledger", "log", "record", "slot"]),
+    ("wal", &["adoption", "bucket", "envelope", "environment", "error", "log", "record", "retire", "slot"]),
     ("take", &["log", "wal"]),
     ("holder", &["bucket", "envelope", "error", "log", "slot", "take", "wal"]),
     ("view", &["bucket", "envelope", "identity", "slot"]),
@@ -42,6 +43,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
             "identity",
             "log",
             "record",
+            "retire",
             "slot",
             "take",
             "transaction",
@@ -54,7 +56,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
 /// Crates that only some modules of the library may know.
 const CRATES: &[(&str, &[&str])] = &[
     ("slatedb::wal", &["wal"]),
-    ("slatedb::", &["environment", "wal", "take", "holder", "view", "transaction", "store"]),
+    ("slatedb::", &["environment", "retire", "wal", "take", "holder", "view", "transaction", "store"]),
     ("object_store::", &["bucket", "error", "view", "store"]),
 ];
 

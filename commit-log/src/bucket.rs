@@ -4,11 +4,12 @@ mod path;
 mod probe;
 mod retry;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::StreamExt;
+use futures::{StreamExt, stream};
 use object_store::path::Path;
 use object_store::{Error, GetOptions, GetResult, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload};
 
@@ -188,10 +189,19 @@ impl Bucket {
     ///
     /// A failed listing, never a shorter one.
     pub async fn list_from(&self, first: ObjectName, deadline: &Deadline) -> Result<Vec<String>, Unavailable> {
+        Ok(self.list_dated_from(first, deadline).await?.into_iter().map(|listed| listed.name).collect())
+    }
+
+    /// The same as [`Bucket::list_from`], with when the store says that each object was written.
+    ///
+    /// # Errors
+    ///
+    /// A failed listing, never a shorter one.
+    pub async fn list_dated_from(&self, first: ObjectName, deadline: &Deadline) -> Result<Vec<Listed>, Unavailable> {
         let mut backoff = self.pace.backoff(&self.environment);
         loop {
             let failure = match deadline.bound(self.list_once(first)).await {
-                Ok(Ok(names)) => return Ok(names),
+                Ok(Ok(listed)) => return Ok(listed),
                 Ok(Err(failure)) => failure,
                 Err(DeadlinePassed) => Unavailable::silent(Doing::List(first)),
             };
@@ -201,24 +211,24 @@ impl Bucket {
         }
     }
 
-    async fn list_once(&self, first: ObjectName) -> Result<Vec<String>, Unavailable> {
+    async fn list_once(&self, first: ObjectName) -> Result<Vec<Listed>, Unavailable> {
         let folder = first.folder(&self.root);
         let file_name = first.file_name();
         // The offset is exclusive, and `!` sorts before every digit: `first` itself is listed.
         let before = folder.clone().join(format!("{}!", &file_name[..file_name.len().saturating_sub(1)]));
         let mut objects = self.store.list_with_offset(Some(&folder), &before);
-        let mut names = Vec::new();
+        let mut listed = Vec::new();
         loop {
             // A long listing may take its time; a page of it that does not come is asked for again.
             let attempt = Deadline::after(&self.environment, self.pace.attempt);
-            let location = match attempt.bound(objects.next()).await {
-                Ok(Some(Ok(object))) => object.location,
+            let object = match attempt.bound(objects.next()).await {
+                Ok(Some(Ok(object))) => object,
                 Ok(Some(Err(source))) => return Err(Unavailable::failed(Doing::List(first), source)),
-                Ok(None) => return Ok(names),
+                Ok(None) => return Ok(listed),
                 Err(DeadlinePassed) => return Err(Unavailable::silent(Doing::List(first))),
             };
-            if let Some(name) = location.filename().filter(|name| *name >= file_name.as_str()) {
-                names.push(name.to_owned());
+            if let Some(name) = object.location.filename().filter(|name| *name >= file_name.as_str()) {
+                listed.push(Listed { name: name.to_owned(), written_millis: object.last_modified.timestamp_millis() });
             }
         }
     }
@@ -237,6 +247,62 @@ impl Bucket {
             Err(DeadlinePassed) => Err(Unavailable::silent(Doing::Delete(name))),
         }
     }
+
+    /// Deletes objects, in as few requests as the store can. Those that were not said to be gone are deleted again until the
+    /// deadline.
+    ///
+    /// # Errors
+    ///
+    /// When the store does not say of all of them that they are gone. Any number of them may be.
+    pub async fn delete_all(&self, names: Vec<ObjectName>, deadline: &Deadline) -> Result<(), Unavailable> {
+        let mut left = names;
+        let mut backoff = self.pace.backoff(&self.environment);
+        loop {
+            let Some(first) = left.first().copied() else { return Ok(()) };
+            let failure = match deadline.bound(self.delete_once(&mut left)).await {
+                Ok(Ok(())) => return Ok(()),
+                Ok(Err(failure)) => failure,
+                Err(DeadlinePassed) => Unavailable::silent(Doing::Delete(first)),
+            };
+            if !failure.may_pass() || deadline.bound(backoff.wait()).await.is_err() {
+                return Err(failure);
+            }
+        }
+    }
+
+    /// Leaves those in `names` that were not said to be gone.
+    async fn delete_once(&self, names: &mut Vec<ObjectName>) -> Result<(), Unavailable> {
+        let paths: Vec<_> = names.iter().map(|name| name.path(&self.root)).collect();
+        let mut answers = self.store.delete_stream(stream::iter(paths.clone()).map(Ok).boxed());
+        let mut gone = BTreeSet::new();
+        let mut failed = None;
+        loop {
+            let attempt = Deadline::after(&self.environment, self.pace.attempt);
+            match attempt.bound(answers.next()).await {
+                Ok(Some(Ok(path))) => drop(gone.insert(path)),
+                Ok(Some(Err(Error::NotFound { path, .. }))) => drop(gone.insert(Path::from(path))),
+                // The others may still be answered.
+                Ok(Some(Err(source))) => failed = Some(source),
+                Ok(None) | Err(DeadlinePassed) => break,
+            }
+        }
+        let mut paths = paths.iter();
+        names.retain(|_| paths.next().is_some_and(|path| !gone.contains(path)));
+        match (names.first(), failed) {
+            (None, _) => Ok(()),
+            (Some(first), Some(source)) => Err(Unavailable::failed(Doing::Delete(*first), source)),
+            (Some(first), None) => Err(Unavailable::silent(Doing::Delete(*first))),
+        }
+    }
+}
+
+/// An object that a listing showed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Its name in its folder.
+    pub name: String,
+    /// When the store says that it was written, in ms since the Unix epoch.
+    pub written_millis: i64,
 }
 
 impl fmt::Debug for Bucket {

@@ -6,7 +6,7 @@ use object_store::Error;
 
 use crate::bucket::{Doing, ObjectName};
 use crate::frame::Damage;
-use crate::slot::Sequence;
+use crate::slot::{Page, Sequence};
 
 /// The bucket did not do what it was asked. Nothing is said about the log; try again, or look at the bucket.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -61,6 +61,12 @@ pub enum Corruption {
         missing: Sequence,
         /// A later slot that is there, or that this process knows was there.
         below: Sequence,
+    },
+    /// A ledger that is missing below a retired page, or was put and is gone.
+    #[error("the ledger of page {page} is missing")]
+    LedgerMissing {
+        /// Its page.
+        page: Page,
     },
     /// A slot that does not follow the one before it.
     #[error("slot {sequence} does not follow the slot before it")]

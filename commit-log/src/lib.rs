@@ -12,6 +12,7 @@ pub mod identity;
 pub mod ledger;
 pub mod log;
 pub mod record;
+pub mod retire;
 pub mod slot;
 pub mod store;
 pub mod take;

@@ -4,6 +4,7 @@ pub mod chain;
 mod known;
 mod offer;
 mod outcome;
+mod page;
 pub mod settle;
 mod tail;
 mod unresolved;

@@ -105,6 +105,12 @@ impl Page {
         self.0
     }
 
+    /// The page after this one.
+    #[must_use]
+    pub fn next(self) -> Page {
+        Page(self.0.saturating_add(1))
+    }
+
     /// The page before this one, `None` for the first.
     pub fn previous(self) -> Option<Page> {
         self.0.checked_sub(1).map(Page)

@@ -16,6 +16,7 @@ use crate::envelope::Refused;
 use crate::holder::{HoldError, Holder};
 use crate::identity::TransactionId;
 use crate::log::{CloseError, Closing, Outcome, Proof, SlotLog};
+use crate::retire::{Collector, RetireError, RetireMode, RetireOptions, Retired};
 use crate::slot::Sequence;
 use crate::take::TakeWith;
 use crate::transaction::Transaction;
@@ -42,6 +43,7 @@ struct Inner {
     current: Arc<Current>,
     options: StoreBuilder,
     follower: Follower,
+    collector: Collector,
 }
 
 impl Store {
@@ -52,11 +54,12 @@ impl Store {
 
     async fn load(log: SlotLog, options: StoreBuilder) -> Result<Store, OpenError> {
         let deadline = log.bucket().deadline();
+        let collector = Collector::new(log.clone());
         let base_settings = options.base_settings(log.bucket());
         let loaded = Current::load(log, base_settings, options.looks.clone(), options.max_tail_bytes, &deadline).await;
         let current = Arc::new(loaded.map_err(OpenError::from)?);
         let follower = Follower::start(&current, options.poll, options.looks.interval);
-        Ok(Store { inner: Arc::new(Inner { current, options, follower }) })
+        Ok(Store { inner: Arc::new(Inner { current, options, follower, collector }) })
     }
 
     /// The log underneath.
@@ -190,6 +193,16 @@ impl Store {
             async move { options.open_db(&session, seed).await.map(Some) }
         });
         Holder::take(self.log().clone(), &taker, holding).await
+    }
+
+    /// Retires now what nothing needs of the log, instead of when a holder's garbage collector runs. Any process may, at any time,
+    /// and be killed while it does.
+    ///
+    /// # Errors
+    ///
+    /// See [`RetireError`]. What was done stays done.
+    pub async fn retire(&self, options: &RetireOptions, mode: RetireMode) -> Result<Retired, RetireError> {
+        Box::pin(self.inner.collector.run(options, mode)).await
     }
 
     /// Looks now whether the store was folded, instead of by count and time.

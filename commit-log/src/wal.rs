@@ -4,15 +4,18 @@
 
 mod clock;
 mod cursor;
+mod gc;
 mod iterator;
 mod reader;
 mod rows;
 mod writer;
 mod writer_init;
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use slatedb::wal::{WalError, WalReader, WriterInit};
+use slatedb::wal::{WalError, WalGc, WalReader, WriterInit};
+use tokio::sync::watch;
 
 use crate::environment::SystemClock;
 use crate::log::{SlotLog, TailError};
@@ -23,6 +26,7 @@ use cursor::Cursor;
 use reader::LogReader;
 use writer_init::LogWriterInit;
 
+pub use gc::LogGc;
 pub use rows::write_batch;
 
 /// What one open of the store as writer shares with its plug. Made before the store is opened, handed back with it.
@@ -33,18 +37,30 @@ pub struct WriterSession {
     log: SlotLog,
     cursor: Arc<Cursor>,
     clock: Arc<RatchetClock>,
+    closing: watch::Sender<bool>,
 }
 
 impl WriterSession {
     /// A session for the next open of the store of `log`.
     pub fn new(log: SlotLog) -> WriterSession {
         let clock = Arc::new(RatchetClock::new(log.bucket().environment().clock.clone()));
-        WriterSession { log, cursor: Arc::default(), clock }
+        WriterSession { log, cursor: Arc::default(), clock, closing: watch::Sender::new(false) }
     }
 
     /// What the store's builder is given as its WAL writer.
     pub fn writer_init(&self) -> Box<dyn WriterInit> {
         Box::new(LogWriterInit::new(self.log.clone(), self.cursor.clone(), self.clock.clone()))
+    }
+
+    /// What the store's garbage collector may be given as its WAL collector: it retires pages that nothing needs, and keeps
+    /// `retain_pages` pages, the one of the store's last flush included.
+    pub fn wal_gc(&self, retain_pages: NonZeroU32) -> Arc<dyn WalGc> {
+        Arc::new(LogGc::new(self.log.clone(), retain_pages).until(self.closing.subscribe()))
+    }
+
+    /// Ends a pass of the collector that is under way: SlateDB's close would wait for it.
+    pub(crate) fn closes(&self) {
+        self.closing.send_replace(true);
     }
 
     /// The clock that the store must be opened with: never behind the last tick that an earlier holder stored, which SlateDB

@@ -90,6 +90,7 @@ impl Fold {
             Ok(()) => self.give_back().await,
             Err(error) => Err(error),
         };
+        self.session.closes();
         // SUBTLE: no flush here. After a slot that was not applied, a flush would move the replay point past it.
         let options = CloseOptions { flush_type: None };
         let closed = self.in_time("closing", self.db.close_with_options(options)).await;

@@ -55,6 +55,19 @@ impl Known {
         }
     }
 
+    /// The slots from `first` on up to `last`, as far down from `last` as memory reaches.
+    pub(super) fn remembered_up_to(&self, first: Sequence, last: Sequence) -> Vec<Arc<Slot>> {
+        let state = self.state();
+        let (Some(oldest), Some(newest)) = (state.slots.front(), state.slots.back()) else { return Vec::new() };
+        if newest.sequence() < last {
+            return Vec::new();
+        }
+        // Without a gap, so the place of a slot is its distance from the oldest.
+        let place = |sequence: Sequence| usize::try_from(sequence.above(Some(oldest.sequence()))).unwrap_or(usize::MAX);
+        let wanted = place(first)..place(last.next()).min(state.slots.len());
+        if last < oldest.sequence() { Vec::new() } else { state.slots.range(wanted).cloned().collect() }
+    }
+
     pub(super) fn remembered_after(&self, after: Option<Sequence>) -> Option<Vec<Arc<Slot>>> {
         let state = self.state();
         let head = state.anchor.head.map(|head| head.sequence);

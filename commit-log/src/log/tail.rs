@@ -15,7 +15,7 @@ use super::chain::{self, Anchor, Head};
 use super::known::held_bytes;
 
 /// How many slots are read at once: two hundred at 5 ms each take 26 ms so, and 1.2 s one after another.
-const READS_AT_ONCE: u32 = 64;
+pub(super) const READS_AT_ONCE: u32 = 64;
 
 /// How many slots are read at once when a slot was found where none was known.
 const READS_AFTER_A_SLOT: u32 = 8;
@@ -316,7 +316,7 @@ impl SlotLog {
     }
 
     /// Reads the ledger of a page. `None` while the page is not retired.
-    pub(super) async fn read_ledger(&self, page: Page, deadline: &Deadline) -> Result<Option<Ledger>, TailError> {
+    pub(crate) async fn read_ledger(&self, page: Page, deadline: &Deadline) -> Result<Option<Ledger>, TailError> {
         let record = self.record();
         let decode = |bytes| Ledger::decode(&bytes, record.log, page, record.page_size);
         match self.bucket().read_decoded(ObjectName::Ledger(record.log, page), deadline, decode).await? {

@@ -1,6 +1,7 @@
 //! How a store is opened: what the embedder gives, and what the library sets after it.
 
 use std::fmt;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use slatedb::admin::AdminBuilder;
 use slatedb::config::{DbReaderOptions, Settings};
 use slatedb::db_cache::foyer::{FoyerCache, FoyerCacheOptions};
 use slatedb::db_cache::{DbCache, SplitCache};
-use slatedb::{Db, DbBuilder, DbReaderBuilder, MergeOperator, PrefixExtractor, PrefixTarget};
+use slatedb::{Db, DbBuilder, DbReaderBuilder, GarbageCollectorBuilder, MergeOperator, PrefixExtractor, PrefixTarget};
 
 use crate::adoption::{AdoptionError, FreshLog, find, find_or_begin};
 use crate::bucket::{Bucket, Pace};
@@ -19,6 +20,7 @@ use crate::environment::{Environment, NoRandomness};
 use crate::error::{Corruption, Unavailable};
 use crate::holder::HoldingOptions;
 use crate::log::{BeforePut, LogOptions, SlotLog, TailError};
+use crate::retire::RetireOptions;
 use crate::take::TakeError;
 use crate::view::{BaseSettings, Customise, ReadError, SharedCache};
 use crate::wal::WriterSession;
@@ -130,6 +132,7 @@ pub struct StoreBuilder {
     pub(super) poll: Duration,
     pub(super) transaction_budget: Duration,
     pub(super) max_tail_bytes: usize,
+    retain_pages: NonZeroU32,
 }
 
 #[derive(Clone)]
@@ -162,6 +165,7 @@ impl StoreBuilder {
             poll: Duration::from_secs(1),
             transaction_budget: Duration::from_secs(30),
             max_tail_bytes: 1 << 30,
+            retain_pages: RetireOptions::default().retain_pages,
         }
     }
 
@@ -196,8 +200,9 @@ impl StoreBuilder {
         self
     }
 
-    /// SlateDB's settings for the `Db`, when this process holds the store. The library switches off the collection of
-    /// SlateDB's own WAL, which this store does not have.
+    /// SlateDB's settings for the `Db`, when this process holds the store. The `wal_options` of its garbage collector say how
+    /// often the log is retired, and the `min_age` there how much younger the newest slot must be than a page's last one. The
+    /// library switches off the collection of WAL fences, which this store does not have.
     pub fn settings(mut self, settings: Settings) -> StoreBuilder {
         self.settings = settings;
         self
@@ -284,6 +289,13 @@ impl StoreBuilder {
         self
     }
 
+    /// How many pages of the log stay behind the store's last flush, the page of that flush included. Two by default. The more
+    /// stay, the fewer processes that are slow must start again from the store.
+    pub fn retain_pages(mut self, pages: NonZeroU32) -> StoreBuilder {
+        self.retain_pages = pages;
+        self
+    }
+
     /// Opens a store that is there, for reading and committing. Creates nothing.
     ///
     /// # Errors
@@ -340,7 +352,6 @@ impl StoreBuilder {
         }
         self.holding.l0_limit = self.settings.l0_max_ssts.min(self.settings.l0_max_ssts_per_key);
         if let Some(collector) = &mut self.settings.garbage_collector_options {
-            collector.wal_options = None;
             collector.wal_fence_options = None;
         }
         Ok(())
@@ -393,7 +404,7 @@ impl StoreBuilder {
             session.raise_clock(millis);
         }
         let mut builder = Db::builder(self.path.clone(), self.bucket.clone())
-            .with_settings(self.settings.clone())
+            .with_settings(Settings { garbage_collector_options: None, ..self.settings.clone() })
             .with_seed(seed)
             .with_db_cache_disabled();
         if let Some(SharedCache { cache, id }) = self.shared_cache() {
@@ -407,6 +418,12 @@ impl StoreBuilder {
         }
         if let Some(customise) = &self.customise_db {
             builder = customise(builder);
+        }
+        // SUBTLE: SlateDB's own options of a collector are ignored where a builder of one is set, so they move into it.
+        if let Some(options) = self.settings.garbage_collector_options.clone().filter(|options| !options.is_empty()) {
+            let collector = GarbageCollectorBuilder::new(self.path.clone(), self.bucket.clone());
+            let collector = collector.with_options(options).with_wal_gc(session.wal_gc(self.retain_pages));
+            builder = builder.with_gc_builder(collector);
         }
         let opening = builder.with_wal_writer(session.writer_init()).with_system_clock(session.clock()).build();
         // The future of an open is larger than a task's stack should carry.

@@ -1,0 +1,84 @@
+//! `WalGc`: SlateDB's own collector says when; what may go, the manifests say.
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::future::{Either, select};
+use slatedb::wal::{WalError, WalFileRange, WalGc};
+use tokio::sync::watch;
+
+use crate::log::SlotLog;
+use crate::retire::{Collector, RetireError, RetireMode, RetireOptions};
+
+/// Retires pages of the log whenever SlateDB's collector runs.
+pub struct LogGc {
+    collector: Collector,
+    retain_pages: NonZeroU32,
+    /// Whether the store is being closed: SlateDB's close waits for a pass that is under way.
+    closing: Option<watch::Receiver<bool>>,
+}
+
+impl LogGc {
+    /// A collector of `log` that keeps `retain_pages` pages, the one of the floor included.
+    pub fn new(log: SlotLog, retain_pages: NonZeroU32) -> LogGc {
+        LogGc { collector: Collector::new(log), retain_pages, closing: None }
+    }
+
+    /// The same, whose passes end when `closing` turns true.
+    pub(super) fn until(self, closing: watch::Receiver<bool>) -> LogGc {
+        LogGc { closing: Some(closing), ..self }
+    }
+}
+
+#[async_trait]
+impl WalGc for LogGc {
+    /// The manifests are read here once more: `referenced_ranges` are made of WAL ids alone, and of a half-applied manifest the
+    /// replay point leads. `min_age` only delays: it is measured between two of the store's own timestamps.
+    async fn collect(
+        &self,
+        _referenced_ranges: Vec<WalFileRange>,
+        min_age: Duration,
+        dry_run: bool,
+    ) -> Result<(), WalError> {
+        let options = RetireOptions { retain_pages: self.retain_pages, min_age };
+        let mode = if dry_run { RetireMode::DryRun } else { RetireMode::Retire };
+        let pass = Box::pin(self.collector.run(&options, mode));
+        let retired = match &self.closing {
+            None => pass.await,
+            Some(closing) => {
+                let mut closing = closing.clone();
+                // A pass may be dropped anywhere. The sender lives as long as the session that the store was opened over.
+                match select(pass, Box::pin(closing.wait_for(|closing| *closing))).await {
+                    Either::Left((retired, _)) => retired,
+                    Either::Right(_) => return Ok(()),
+                }
+            }
+        };
+        let retired = retired.map_err(wal_error)?;
+        if retired.pages.end > retired.pages.start || retired.swept > 0 {
+            tracing::info!(pages = ?retired.pages, swept = retired.swept, dry_run, "the commit log was retired");
+        }
+        Ok(())
+    }
+}
+
+fn wal_error(error: RetireError) -> WalError {
+    match error {
+        RetireError::Corrupt(corruption) => WalError::DataError(Arc::new(corruption)),
+        RetireError::Adoption(_) | RetireError::OtherLog | RetireError::CheckpointWithoutManifest => {
+            WalError::DataError(Arc::new(error))
+        }
+        RetireError::Unavailable(_) | RetireError::Manifest(_) | RetireError::TimedOut(_) => {
+            WalError::Unavailable(Arc::new(error))
+        }
+    }
+}
+
+impl fmt::Debug for LogGc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LogGc with {:?}", self.collector)
+    }
+}
