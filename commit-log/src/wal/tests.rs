@@ -158,6 +158,7 @@ async fn the_replay_point_never_passes_a_slot_that_was_won_and_not_applied() {
         commit(&log, number).await;
     }
     apply(&db, &session, &log, 1).await;
+    session.announce(Sequence::new(2).unwrap());
     flush(&db).await;
     assert_eq!(db.manifest().replay_after_wal_id(), 1);
     crash(db).await;
@@ -444,4 +445,17 @@ async fn a_follower_is_served_what_lands_and_says_how_far() {
     }
     assert_eq!(reader.get(key(2)).await.unwrap(), Some(Bytes::from("2")));
     reader.close().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_watermark_is_what_the_reader_has_installed_and_not_what_the_log_has() {
+    let world = World::new();
+    let log = world.log().await;
+    load(&log).await;
+    for number in 1..=3 {
+        commit(&log, number).await;
+    }
+    let follower = ReaderSession::new(world.log().await);
+    assert_eq!(follower.reader().last_wal_file_id(1).await.unwrap(), 3);
+    assert_eq!(follower.watermark(), Sequence::new(1));
 }

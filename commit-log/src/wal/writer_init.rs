@@ -10,6 +10,7 @@ use crate::adoption::{AdoptionError, newest_record, was_left};
 use crate::bucket::{Deadline, ObjectName};
 use crate::log::{Proof, SlotLog, TailError};
 use crate::record::TakeRecord;
+use crate::retire::ManifestPoint;
 use crate::slot::{Sequence, sequence_after};
 
 use super::clock::RatchetClock;
@@ -94,7 +95,8 @@ impl WriterInit for LogWriterInit {
         self.clock.raise(manifest.last_l0_clock_tick());
         self.clock.raise(newest_file_millis(&manifest));
         self.read_to_the_end(&manifest, &deadline).await.map_err(wal_error)?;
-        let replay = plan(&manifest, self.log.head(), self.log.record().origin)
+        let tick = Some(manifest.last_l0_clock_tick()).filter(|tick| *tick > i64::MIN);
+        let replay = plan(ManifestPoint::from(&manifest), tick, self.log.head(), self.log.record().origin)
             .map_err(|refused| WalError::DataError(Arc::new(refused)))?;
         self.cursor.start(replay.status_id);
         let iterator = SlotIterator::new(self.log.clone(), replay.first, replay.end, replay.rows, None);
@@ -115,7 +117,7 @@ fn newest_file_millis(manifest: &VersionedManifest) -> i64 {
 }
 
 /// What is replayed.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 struct ReplayPlan {
     first: Sequence,
     end: RangeEnd,
@@ -135,21 +137,60 @@ struct ReplayPlan {
 /// - From what is covered, not from the replay point: a flush that died half way may have moved the point alone, and then the
 ///   slots between the two are replayed in rows that say they consumed at least the point.
 /// - Never short of the id before `next_wal_sst_id`: SlateDB lets WAL ids run forward only.
-fn plan(manifest: &VersionedManifest, head: Option<Sequence>, origin: Sequence) -> Result<ReplayPlan, Refused> {
-    let covered = Sequence::new(manifest.last_l0_seq()).filter(|covered| *covered >= origin);
-    let next_wal_sst_id = manifest.next_wal_sst_id();
-    let least_end = next_wal_sst_id.saturating_sub(1).max(manifest.replay_after_wal_id());
+fn plan(
+    manifest: ManifestPoint,
+    tick: Option<i64>,
+    head: Option<Sequence>,
+    origin: Sequence,
+) -> Result<ReplayPlan, Refused> {
+    let ManifestPoint { replay_after_wal_id, last_l0_seq, next_wal_sst_id } = manifest;
+    let covered = Sequence::new(last_l0_seq).filter(|covered| *covered >= origin);
+    let least_end = next_wal_sst_id.saturating_sub(1).max(replay_after_wal_id);
     let last = head.map_or(0, Sequence::get);
     if least_end > last && least_end >= origin.get() {
         return Err(Refused::LogTooShort { next_wal_sst_id, expected: least_end });
     }
     let first = sequence_after(covered, origin);
     let replays = head.filter(|head| *head >= first);
-    let tick = Some(manifest.last_l0_clock_tick()).filter(|tick| *tick > i64::MIN);
     Ok(ReplayPlan {
         first,
         end: replays.map_or(RangeEnd::Empty, RangeEnd::Last),
-        rows: Replay { tick, consumed_at_least: manifest.replay_after_wal_id() },
+        rows: Replay { tick, consumed_at_least: replay_after_wal_id },
         status_id: replays.map_or(least_end, |last| last.get().max(least_end)),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sequence(number: u64) -> Sequence {
+        Sequence::new(number).unwrap()
+    }
+
+    fn planned(replay_after_wal_id: u64, last_l0_seq: u64, next_wal_sst_id: u64, head: u64) -> ReplayPlan {
+        let manifest = ManifestPoint { replay_after_wal_id, last_l0_seq, next_wal_sst_id };
+        plan(manifest, Some(5), Sequence::new(head), Sequence::FIRST).unwrap()
+    }
+
+    #[test]
+    fn what_a_flushed_manifest_does_not_cover_is_replayed() {
+        let rows = Replay { tick: Some(5), consumed_at_least: 4 };
+        let end = RangeEnd::Last(sequence(9));
+        assert_eq!(planned(4, 4, 5, 9), ReplayPlan { first: sequence(5), end, rows, status_id: 9 });
+    }
+
+    /// A flush that met an invalid clock tick has moved the replay point and nothing else.
+    #[test]
+    fn a_half_applied_manifest_is_replayed_from_what_is_covered_and_its_replay_point_does_not_go_back() {
+        let rows = Replay { tick: Some(5), consumed_at_least: 7 };
+        let end = RangeEnd::Last(sequence(9));
+        assert_eq!(planned(7, 4, 8, 9), ReplayPlan { first: sequence(5), end, rows, status_id: 9 });
+    }
+
+    #[test]
+    fn with_nothing_to_replay_the_status_is_what_the_manifest_has_counted() {
+        let rows = Replay { tick: Some(5), consumed_at_least: 4 };
+        assert_eq!(planned(4, 4, 5, 4), ReplayPlan { first: sequence(5), end: RangeEnd::Empty, rows, status_id: 4 });
+    }
 }
