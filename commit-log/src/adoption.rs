@@ -53,6 +53,9 @@ pub enum AdoptionError {
     /// The store left its log.
     #[error("the store has left its commit log")]
     Left,
+    /// Another log is here by now: the store was dropped and created again, or put back from a copy. Open it anew.
+    #[error("the store is on another commit log than the one it was opened with")]
+    OtherLog,
     /// The bucket's conditional put cannot be trusted.
     #[error("the bucket cannot hold a commit log: {0}")]
     Distrusted(#[from] Distrusted),
@@ -114,6 +117,20 @@ pub async fn find_or_begin(bucket: &Bucket, fresh: &FreshLog, deadline: &Deadlin
 /// A failed read.
 pub(crate) async fn was_left(bucket: &Bucket, log: LogId, deadline: &Deadline) -> Result<bool, Unavailable> {
     Ok(bucket.read(ObjectName::Leaving(log), deadline).await?.is_some())
+}
+
+/// Makes sure that the store is still on `log`. What was read of the store before this was asked is then of that log, too: an
+/// identity is never used twice, and the record of a store is there before its first manifest.
+///
+/// # Errors
+///
+/// [`AdoptionError::OtherLog`] or [`AdoptionError::NoLog`] when it is not.
+pub(crate) async fn still_on(bucket: &Bucket, log: LogId, deadline: &Deadline) -> Result<(), AdoptionError> {
+    match newest_record(bucket, deadline).await? {
+        Some(record) if record.log == log => Ok(()),
+        Some(_) => Err(AdoptionError::OtherLog),
+        None => Err(AdoptionError::NoLog),
+    }
 }
 
 async fn refuse_left(bucket: &Bucket, record: AdoptionRecord, deadline: &Deadline) -> Result<AdoptionRecord, AdoptionError> {

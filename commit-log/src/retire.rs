@@ -13,7 +13,6 @@ use std::time::Duration;
 use crate::adoption::AdoptionError;
 use crate::bucket::DeadlinePassed;
 use crate::error::{Corruption, Unavailable};
-use crate::log::TailError;
 use crate::slot::Page;
 
 pub use collect::Collector;
@@ -68,12 +67,9 @@ impl Retired {
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RetireError {
-    /// The store is on no log any more, or on another one.
+    /// The store is not on this log any more.
     #[error(transparent)]
-    Adoption(#[from] AdoptionError),
-    /// The store is on another log: it was dropped and created again, or put back from a copy.
-    #[error("the store is on another commit log by now")]
-    OtherLog,
+    Adoption(AdoptionError),
     /// The log is damaged. No page from the damage on is retired.
     #[error(transparent)]
     Corrupt(#[from] Corruption),
@@ -91,13 +87,12 @@ pub enum RetireError {
     TimedOut(#[from] DeadlinePassed),
 }
 
-impl RetireError {
-    /// The ledger of a page that is not retired cannot make anybody behind.
-    fn of_ledger(error: TailError) -> RetireError {
+impl From<AdoptionError> for RetireError {
+    fn from(error: AdoptionError) -> RetireError {
         match error {
-            TailError::Corrupt(corruption) => corruption.into(),
-            TailError::Unavailable(failure) => failure.into(),
-            TailError::Behind { .. } => RetireError::OtherLog,
+            AdoptionError::Corrupt(corruption) => corruption.into(),
+            AdoptionError::Unavailable(failure) => failure.into(),
+            error => RetireError::Adoption(error),
         }
     }
 }

@@ -246,6 +246,7 @@ impl From<StoreError> for OpenError {
             StoreError::Read(error) => error.into(),
             StoreError::TailTooLong { limit, .. } => OpenError::TailTooLong { limit },
             StoreError::Behind => OpenError::Behind,
+            StoreError::Adoption(error) => error.into(),
             StoreError::TimedOut(_) | StoreError::Closed => OpenError::TimedOut,
         }
     }

@@ -9,6 +9,7 @@
 )]
 
 mod closing;
+mod collecting;
 mod creation_race;
 mod figures;
 mod frozen;

@@ -24,6 +24,8 @@ pub(crate) enum Lie {
     Resends,
     /// Says of so many puts of a slot that the name is taken, and stores nothing.
     SaysExists(AtomicU64),
+    /// The same of puts in the folder of that name.
+    SaysExistsOf(&'static str, AtomicU64),
     /// Says "forbidden" of a name that is absent.
     ForbidsAbsence,
     /// Leaves names out of its listings.
@@ -86,6 +88,9 @@ impl ObjectStore for Liar {
             Lie::SaysExists(times) if location.as_ref().contains("commits") && one_of(times) => {
                 Err(Error::AlreadyExists { path: location.to_string(), source: "another request is under way".into() })
             }
+            Lie::SaysExistsOf(folder, times) if location.as_ref().contains(folder) && one_of(times) => {
+                Err(Error::AlreadyExists { path: location.to_string(), source: "another request is under way".into() })
+            }
             Lie::Keeps(bodies) => {
                 if location.as_ref().contains("commits") {
                     bodies.lock().unwrap().push(payload.iter().flatten().copied().collect());
@@ -94,6 +99,7 @@ impl ObjectStore for Liar {
             }
             Lie::LooksThenPuts
             | Lie::SaysExists(_)
+            | Lie::SaysExistsOf(..)
             | Lie::ForbidsAbsence
             | Lie::ForbidsSlots(_)
             | Lie::Misses(_)

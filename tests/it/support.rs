@@ -18,6 +18,7 @@ use commit_log::slot::{Page, PageSize, Sequence, run};
 use commit_log_kit::bucket::Operation;
 use commit_log_kit::clock::{ClockMode, SimulatedClock, Skew, Timeline};
 use commit_log_kit::scripted::{Counts, Cue, Fate, Mark, PathClass, Request, ScriptedBucket};
+use futures::TryStreamExt;
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::throttle::{ThrottleConfig, ThrottledStore};
@@ -147,6 +148,19 @@ impl World {
 
     pub(crate) async fn write(&self, name: ObjectName, bytes: Bytes) {
         self.memory.put(&name.path(&Path::from(ROOT)), bytes.into()).await.unwrap();
+    }
+
+    /// Deletes every object of the store, and begins another one at the same path.
+    pub(crate) async fn recreated(self) -> World {
+        let objects: Vec<_> = self.memory.list(Some(&Path::from(ROOT))).try_collect().await.unwrap();
+        for object in objects {
+            self.memory.delete(&object.location).await.unwrap();
+        }
+        let (_, bucket) = scripted(self.memory.clone(), self.timeline, self.seeds.fetch_add(1, Ordering::Relaxed));
+        let fresh = FreshLog { page_size: self.record.page_size, ..FreshLog::default() };
+        let record = find_or_begin(&bucket, &fresh, &bucket.deadline()).await.unwrap();
+        assert_ne!(record.log, self.record.log);
+        World { record, ..self }
     }
 
     pub(crate) async fn delete(&self, name: ObjectName) {

@@ -315,11 +315,16 @@ impl SlotLog {
         self.bucket().read_decoded(ObjectName::Slot(log, sequence), deadline, |bytes| Slot::decode(bytes, log, sequence)).await
     }
 
-    /// Reads the ledger of a page. `None` while the page is not retired.
-    pub(crate) async fn read_ledger(&self, page: Page, deadline: &Deadline) -> Result<Option<Ledger>, TailError> {
+    /// Finds the ledger of a page.
+    pub(crate) async fn find_ledger(&self, page: Page, deadline: &Deadline) -> Result<Found<Ledger>, Unavailable> {
         let record = self.record();
         let decode = |bytes| Ledger::decode(&bytes, record.log, page, record.page_size);
-        match self.bucket().read_decoded(ObjectName::Ledger(record.log, page), deadline, decode).await? {
+        self.bucket().read_decoded(ObjectName::Ledger(record.log, page), deadline, decode).await
+    }
+
+    /// Reads the ledger of a page. `None` while the page is not retired.
+    pub(super) async fn read_ledger(&self, page: Page, deadline: &Deadline) -> Result<Option<Ledger>, TailError> {
+        match self.find_ledger(page, deadline).await? {
             Found::Absent => Ok(None),
             Found::Present(ledger) => Ok(Some(ledger)),
             Found::Damaged(corruption) => Err(corruption.into()),

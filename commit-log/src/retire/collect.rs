@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::adoption::newest_record;
-use crate::bucket::ObjectName;
+use crate::adoption::still_on;
+use crate::bucket::{Found, ObjectName};
 use crate::error::Corruption;
 use crate::ledger::{Ledger, NotSealable};
 use crate::log::SlotLog;
@@ -60,7 +60,8 @@ impl Collector {
     /// See [`RetireError`].
     pub async fn retire(&self, pins: &Pins, options: &RetireOptions, mode: RetireMode) -> Result<Retired, RetireError> {
         // SUBTLE: after the pins were read. While the record is ours so was the store whose manifests they are.
-        self.check_record().await?;
+        let bucket = self.log.bucket();
+        still_on(bucket, self.log.record().log, &bucket.deadline()).await?;
         let record = self.log.record();
         let kept = first_kept(record, pins, options.retain_pages);
         let listing = self.list().await?;
@@ -84,16 +85,6 @@ impl Collector {
 
     fn origin(&self) -> Page {
         self.log.record().page_size.page_of(self.log.record().origin)
-    }
-
-    /// The store may have been dropped and created again under this process.
-    async fn check_record(&self) -> Result<(), RetireError> {
-        let bucket = self.log.bucket();
-        match newest_record(bucket, &bucket.deadline()).await? {
-            Some(record) if record.log == self.log.record().log => Ok(()),
-            Some(_) => Err(RetireError::OtherLog),
-            None => Err(crate::adoption::AdoptionError::NoLog.into()),
-        }
     }
 
     async fn list(&self) -> Result<Listing, RetireError> {
@@ -129,12 +120,10 @@ impl Collector {
             Some(before) => Some(self.ledger_before(before).await?),
             None => None,
         };
-        let ledger = match self.seal(page, before.as_deref()).await? {
-            Sealed::Ledger(ledger) => self.store(page, ledger).await?,
-            Sealed::AlreadyRetired(ledger) => ledger,
-        };
-        // Only now: a ledger that was not read back may not be there.
-        self.see(ledger);
+        if let Some(ledger) = self.seal(page, before.as_deref()).await? {
+            self.store(page, ledger).await?;
+        }
+        // Only now: the ledger was read.
         self.delete(sequences(self.log.record().page_size, page)).await
     }
 
@@ -150,11 +139,11 @@ impl Collector {
         self.ledger(page).await?.ok_or_else(|| Corruption::LedgerMissing { page }.into())
     }
 
-    /// Makes the ledger of `page` from its slots.
+    /// Makes the ledger of `page` from its slots. `None` when it has one by now, which was read.
     ///
     /// SUBTLE: whether they are genuine is decided by the put. If it creates the ledger there was none before, so nothing of the
     /// page had been deleted when it was read. If it does not, what is stored counts.
-    async fn seal(&self, page: Page, before: Option<&Ledger>) -> Result<Sealed, RetireError> {
+    async fn seal(&self, page: Page, before: Option<&Ledger>) -> Result<Option<Ledger>, RetireError> {
         let record = self.log.record();
         let slots = self.log.unbelieved_page(page, before, &self.log.bucket().deadline()).await?;
         let sealed = slots.and_then(|slots| {
@@ -165,30 +154,33 @@ impl Collector {
             })
         });
         match sealed {
-            Ok(ledger) => Ok(Sealed::Ledger(ledger)),
+            Ok(ledger) => Ok(Some(ledger)),
             // Another collector was faster, and zombies or nothing lie there by now.
             Err(damage) => match self.ledger(page).await? {
-                Some(ledger) => Ok(Sealed::AlreadyRetired(ledger)),
+                Some(_) => Ok(None),
                 None => Err(damage.into()),
             },
         }
     }
 
     /// Puts the ledger of `page` and reads it back.
-    async fn store(&self, page: Page, ledger: Ledger) -> Result<Arc<Ledger>, RetireError> {
+    async fn store(&self, page: Page, ledger: Ledger) -> Result<(), RetireError> {
         let bucket = self.log.bucket();
         let name = ObjectName::Ledger(self.log.record().log, page);
         bucket.create_settled(name, ledger.encode(), &bucket.deadline()).await?;
-        self.stored(page).await
+        self.stored(page).await.map(drop)
     }
 
     async fn ledger(&self, page: Page) -> Result<Option<Arc<Ledger>>, RetireError> {
-        let read = self.log.read_ledger(page, &self.log.bucket().deadline()).await;
-        let ledger = read.map_err(RetireError::of_ledger)?.map(Arc::new);
-        if let Some(ledger) = &ledger {
-            self.see(ledger.clone());
+        match self.log.find_ledger(page, &self.log.bucket().deadline()).await? {
+            Found::Absent => Ok(None),
+            Found::Damaged(corruption) => Err(corruption.into()),
+            Found::Present(ledger) => {
+                let ledger = Arc::new(ledger);
+                self.see(ledger.clone());
+                Ok(Some(ledger))
+            }
         }
-        Ok(ledger)
     }
 
     fn seen(&self) -> Option<Arc<Ledger>> {
@@ -207,14 +199,6 @@ impl Collector {
         let names = slots.into_iter().map(|sequence| ObjectName::Slot(log, sequence)).collect();
         Ok(bucket.delete_all(names, &bucket.deadline()).await?)
     }
-}
-
-/// How a page was found.
-enum Sealed {
-    /// With all its slots.
-    Ledger(Ledger),
-    /// With its ledger.
-    AlreadyRetired(Arc<Ledger>),
 }
 
 impl fmt::Debug for Collector {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::adoption::{AdoptionError, still_on};
 use crate::bucket::{Deadline, DeadlinePassed};
 use crate::envelope::Slot;
 use crate::error::{Corruption, Unavailable};
@@ -66,6 +67,19 @@ pub enum StoreError {
     /// The store was closed.
     #[error("the store was closed")]
     Closed,
+    /// The store is not on its log any more: open it anew.
+    #[error(transparent)]
+    Adoption(AdoptionError),
+}
+
+impl From<AdoptionError> for StoreError {
+    fn from(error: AdoptionError) -> StoreError {
+        match error {
+            AdoptionError::Corrupt(corruption) => corruption.into(),
+            AdoptionError::Unavailable(failure) => failure.into(),
+            error => StoreError::Adoption(error),
+        }
+    }
 }
 
 impl From<TailError> for StoreError {
@@ -260,6 +274,9 @@ impl Current {
             reaper.reap().await;
             return Ok(());
         };
+        // SUBTLE: after the manifest was read. It may be another store's, which was created where this one was dropped, and that
+        // one's rows under this one's tail would be nobody's.
+        still_on(self.log.bucket(), self.log.record().log, deadline).await?;
         let base = Arc::new(deadline.bound(Base::open(&self.base_settings, &manifest)).await??);
         let superseded = {
             let mut view = self.locked();

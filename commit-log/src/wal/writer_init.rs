@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use slatedb::VersionedManifest;
 use slatedb::wal::{WalError, WriterInit, WriterInitResult, WriterManifest};
 
-use crate::adoption::{AdoptionError, newest_record, was_left};
+use crate::adoption::{AdoptionError, still_on, was_left};
 use crate::bucket::{Deadline, ObjectName};
 use crate::log::{Proof, SlotLog, TailError};
 use crate::record::TakeRecord;
@@ -29,8 +29,6 @@ pub(super) struct LogWriterInit {
 /// Why the store is not opened over this log.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum Refused {
-    #[error("the store is on another commit log than the one it was opened with")]
-    OtherLog,
     #[error(transparent)]
     Adoption(#[from] AdoptionError),
     #[error("the manifest counts {next_wal_sst_id} as the next slot, and the log ends before slot {expected}")]
@@ -44,19 +42,17 @@ impl LogWriterInit {
 
     /// The log may have changed hands between the embedder's look at it and the epoch claim.
     async fn check_records(&self, deadline: &Deadline) -> Result<(), WalError> {
-        let log = self.log.record().log;
-        let refused = match newest_record(self.log.bucket(), deadline).await {
-            Ok(Some(record)) if record.log == log => match was_left(self.log.bucket(), log, deadline).await {
+        let (bucket, log) = (self.log.bucket(), self.log.record().log);
+        let refused = match still_on(bucket, log, deadline).await {
+            Ok(()) => match was_left(bucket, log, deadline).await {
                 Ok(false) => return Ok(()),
-                Ok(true) => Refused::Adoption(AdoptionError::Left),
+                Ok(true) => AdoptionError::Left,
                 Err(failure) => return Err(WalError::Unavailable(Arc::new(failure))),
             },
-            Ok(Some(_)) => Refused::OtherLog,
-            Ok(None) => Refused::Adoption(AdoptionError::NoLog),
             Err(AdoptionError::Unavailable(failure)) => return Err(WalError::Unavailable(Arc::new(failure))),
-            Err(error) => Refused::Adoption(error),
+            Err(error) => error,
         };
-        Err(WalError::DataError(Arc::new(refused)))
+        Err(WalError::DataError(Arc::new(Refused::Adoption(refused))))
     }
 
     async fn record_take(&self, epoch: u64, deadline: &Deadline) -> Result<(), WalError> {
@@ -137,12 +133,7 @@ struct ReplayPlan {
 /// - From what is covered, not from the replay point: a flush that died half way may have moved the point alone, and then the
 ///   slots between the two are replayed in rows that say they consumed at least the point.
 /// - Never short of the id before `next_wal_sst_id`: SlateDB lets WAL ids run forward only.
-fn plan(
-    manifest: ManifestPoint,
-    tick: Option<i64>,
-    head: Option<Sequence>,
-    origin: Sequence,
-) -> Result<ReplayPlan, Refused> {
+fn plan(manifest: ManifestPoint, tick: Option<i64>, head: Option<Sequence>, origin: Sequence) -> Result<ReplayPlan, Refused> {
     let ManifestPoint { replay_after_wal_id, last_l0_seq, next_wal_sst_id } = manifest;
     let covered = Sequence::new(last_l0_seq).filter(|covered| *covered >= origin);
     let least_end = next_wal_sst_id.saturating_sub(1).max(replay_after_wal_id);
