@@ -1,5 +1,7 @@
 //! How a store comes onto a log: finding its adoption record, or beginning a log on a path where nothing is.
 
+mod clone;
+
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,6 +13,8 @@ use crate::guard::{FRESH_GUARD_ID, guard, guarded_log};
 use crate::identity::LogId;
 use crate::record::{AdoptedFrom, AdoptionRecord, ContentRule};
 use crate::slot::{PageSize, Sequence};
+
+pub(crate) use clone::{CloneBegun, CloneLog, begin_clone, clone_begun};
 
 /// The properties of a log that is begun. They are the log's for ever; a log that is there already keeps its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +51,12 @@ pub enum AdoptionError {
     /// SlateDB's own history is here, and adopting it is not supported.
     #[error("a SlateDB store with history of its own is here ({found}): choose another path")]
     NativeHistory {
+        /// What shows it.
+        found: ObjectName,
+    },
+    /// Another store is here, where a clone was to begin.
+    #[error("another store is here ({found}): choose another path")]
+    Taken {
         /// What shows it.
         found: ObjectName,
     },
@@ -151,8 +161,7 @@ async fn begin(bucket: &Bucket, fresh: &FreshLog, deadline: &Deadline) -> Result
         // The guard is read back below: what is stored counts.
         bucket.create_settled(guard_name, guard(minted), deadline).await?;
     }
-    let stored = bucket.read(guard_name, deadline).await?;
-    let log = stored.and_then(|bytes| guarded_log(&bytes)).ok_or(AdoptionError::NativeHistory { found: guard_name })?;
+    let log = stored_guard(bucket, guard_name, deadline).await?.ok_or(AdoptionError::NativeHistory { found: guard_name })?;
     let record = AdoptionRecord {
         log,
         page_size: fresh.page_size,
@@ -163,8 +172,17 @@ async fn begin(bucket: &Bucket, fresh: &FreshLog, deadline: &Deadline) -> Result
         guard_id: FRESH_GUARD_ID,
         adopted_from: AdoptedFrom::default(),
     };
+    settle_record(bucket, &record, deadline).await
+}
+
+/// The log whose guard stands there. `None` for anything else and for nothing.
+async fn stored_guard(bucket: &Bucket, name: ObjectName, deadline: &Deadline) -> Result<Option<LogId>, Unavailable> {
+    Ok(bucket.read(name, deadline).await?.and_then(|bytes| guarded_log(&bytes)))
+}
+
+/// Puts the first record and reads it back: the first one counts, whoever wrote it.
+async fn settle_record(bucket: &Bucket, record: &AdoptionRecord, deadline: &Deadline) -> Result<AdoptionRecord, AdoptionError> {
     bucket.create_settled(ObjectName::Adoption(1), record.encode(), deadline).await?;
-    // Read back: the first record counts, whoever wrote it.
     let stored = read_record(bucket, 1, deadline).await?;
     stored.ok_or(AdoptionError::Distrusted(Distrusted::OtherBytes))
 }

@@ -63,10 +63,9 @@ mod tests {
     use super::*;
 
     fn listing(slots: &[(u64, i64)]) -> Listing {
-        let listed = slots.iter().map(|(number, millis)| Listed {
-            name: Sequence::new(*number).unwrap().name(),
-            written_millis: *millis,
-        });
+        let listed = slots
+            .iter()
+            .map(|(number, millis)| Listed { name: Sequence::new(*number).unwrap().name(), written_millis: *millis });
         Listing::new(PageSize::new(2).unwrap(), &listed.collect::<Vec<_>>())
     }
 

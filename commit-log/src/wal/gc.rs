@@ -37,12 +37,7 @@ impl LogGc {
 impl WalGc for LogGc {
     /// The manifests are read here once more: `referenced_ranges` are made of WAL ids alone, and of a half-applied manifest the
     /// replay point leads. `min_age` only delays: it is measured between two of the store's own timestamps.
-    async fn collect(
-        &self,
-        _referenced_ranges: Vec<WalFileRange>,
-        min_age: Duration,
-        dry_run: bool,
-    ) -> Result<(), WalError> {
+    async fn collect(&self, _referenced_ranges: Vec<WalFileRange>, min_age: Duration, dry_run: bool) -> Result<(), WalError> {
         let options = RetireOptions { retain_pages: self.retain_pages, min_age };
         let mode = if dry_run { RetireMode::DryRun } else { RetireMode::Retire };
         let pass = Box::pin(self.collector.run(&options, mode));
