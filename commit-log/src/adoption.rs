@@ -12,7 +12,7 @@ use crate::error::{Corruption, Unavailable};
 use crate::guard::{FRESH_GUARD_ID, guard, guarded_log};
 use crate::identity::LogId;
 use crate::record::{AdoptedFrom, AdoptionRecord, ContentRule};
-use crate::slot::{PageSize, Sequence};
+use crate::slot::{Page, PageSize, Sequence};
 
 pub(crate) use clone::{CloneBegun, CloneLog, begin_clone, clone_begun};
 
@@ -52,6 +52,14 @@ pub enum AdoptionError {
     #[error("a SlateDB store with history of its own is here ({found}): choose another path")]
     NativeHistory {
         /// What shows it.
+        found: ObjectName,
+    },
+    /// There is a guard and more, and no adoption record: a deletion was interrupted, or the record is lost. Finish the deletion.
+    #[error(
+        "the log here has no adoption record, and {found} or later ones: its deletion was interrupted, or the record is lost"
+    )]
+    RecordMissing {
+        /// The first that can be there.
         found: ObjectName,
     },
     /// Another store is here, where a clone was to begin.
@@ -153,8 +161,12 @@ async fn begin(bucket: &Bucket, fresh: &FreshLog, deadline: &Deadline) -> Result
         return Err(AdoptionError::ReservedKey { bytes, limit });
     }
     let guard_name = ObjectName::NativeWal(FRESH_GUARD_ID);
-    let begun = bucket.read(guard_name, deadline).await?;
-    if begun.is_none() {
+    let begun = stored_guard(bucket, guard_name, deadline).await?;
+    if let Some(log) = begun {
+        if let Some(record) = record_or_refuse_rest(bucket, log, deadline).await? {
+            return refuse_left(bucket, record, deadline).await;
+        }
+    } else {
         refuse_history(bucket, ObjectName::Manifest(1), deadline).await?;
         refuse_history(bucket, guard_name, deadline).await?;
         let minted = LogId::random(&bucket.environment().randomness);
@@ -173,6 +185,22 @@ async fn begin(bucket: &Bucket, fresh: &FreshLog, deadline: &Deadline) -> Result
         adopted_from: AdoptedFrom::default(),
     };
     settle_record(bucket, &record, deadline).await
+}
+
+/// A beginner that dies leaves its guard and nothing else. Where there is more, the record was there and is gone, unless another
+/// finished the log just now: then that is the record.
+async fn record_or_refuse_rest(
+    bucket: &Bucket,
+    log: LogId,
+    deadline: &Deadline,
+) -> Result<Option<AdoptionRecord>, AdoptionError> {
+    for found in [ObjectName::Slot(log, Sequence::FIRST), ObjectName::Ledger(log, Page::new(0)), ObjectName::Manifest(1)] {
+        if !bucket.list_from(found, deadline).await?.is_empty() {
+            let record = newest_record(bucket, deadline).await?;
+            return record.map(Some).ok_or(AdoptionError::RecordMissing { found });
+        }
+    }
+    Ok(None)
 }
 
 /// The log whose guard stands there. `None` for anything else and for nothing.
