@@ -45,7 +45,7 @@ pub enum CloneError {
         /// The clone's path.
         target: Path,
     },
-    /// Something else is at the target: a store, a clone of another state, or files. It was not touched.
+    /// Something else is at the target: a store, a clone of another state, files, or what a deletion left. It was not touched.
     #[error("something else is at {target}: choose another path")]
     TargetExists {
         /// The clone's path.
