@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use commit_log::adoption::FreshLog;
+use commit_log::adoption::{AdoptionError, FreshLog};
 use commit_log::environment::{Environment, Randomness};
 use commit_log::guard::guarded_log;
 use commit_log::identity::LogId;
 use commit_log::record::AdoptionRecord;
 use commit_log::slot::{PageSize, Sequence};
-use commit_log::store::{BodyError, CloneError, Cloned, Store, StoreBuilder, clone_store};
+use commit_log::store::{BodyError, CloneError, Cloned, OpenError, Store, StoreBuilder, clone_store};
 use commit_log::transaction::Transaction;
 use commit_log::wal::AdminError;
 use commit_log_kit::bucket::Operation;
@@ -267,6 +267,9 @@ async fn a_clone_whose_guard_stands_is_finished_as_it_was_begun_and_one_without_
         let cue = requests.script(1, creates(class), Fate::Hang);
         cloned_until(dying, cue).await.unwrap();
         put(&source, 4..5).await;
+        // Whoever opens the half clone as a store begins no log there.
+        let opened = builder(&memory, CLONE, 4).open().await;
+        assert!(matches!(opened, Err(OpenError::Adoption(AdoptionError::NativeHistory { .. }))), "{opened:?}");
         let again = clone_store(&source, CLONE).await;
         if class == PathClass::Adoption {
             let Cloned { log, through, .. } = again.unwrap();
