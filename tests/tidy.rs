@@ -26,7 +26,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("log", &["bucket", "envelope", "error", "identity", "ledger", "record", "slot"]),
     ("adoption", &["bucket", "envelope", "error", "guard", "identity", "record", "slot"]),
     ("retire", &["adoption", "bucket", "error", "ledger", "log", "record", "slot"]),
-    ("wal", &["adoption", "bucket", "envelope", "environment", "error", "log", "record", "retire", "slot"]),
+    ("wal", &["adoption", "bucket", "envelope", "environment", "error", "frame", "guard", "log", "record", "retire", "slot"]),
     ("take", &["log", "wal"]),
     ("holder", &["bucket", "envelope", "error", "log", "slot", "take", "wal"]),
     ("view", &["bucket", "envelope", "identity", "slot"]),
@@ -57,7 +57,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
 const CRATES: &[(&str, &[&str])] = &[
     ("slatedb::wal", &["wal"]),
     ("slatedb::", &["environment", "retire", "wal", "take", "holder", "view", "transaction", "store"]),
-    ("object_store::", &["bucket", "error", "view", "store"]),
+    ("object_store::", &["bucket", "error", "wal", "view", "store"]),
 ];
 
 fn root() -> PathBuf {

@@ -1,5 +1,7 @@
 //! How a store comes onto a log: finding its adoption record, or beginning a log on a path where nothing is.
 
+mod clone;
+
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,7 +12,9 @@ use crate::error::{Corruption, Unavailable};
 use crate::guard::{FRESH_GUARD_ID, guard, guarded_log};
 use crate::identity::LogId;
 use crate::record::{AdoptedFrom, AdoptionRecord, ContentRule};
-use crate::slot::{PageSize, Sequence};
+use crate::slot::{Page, PageSize, Sequence};
+
+pub(crate) use clone::{CloneBegun, CloneLog, begin_clone, clone_begun};
 
 /// The properties of a log that is begun. They are the log's for ever; a log that is there already keeps its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +51,20 @@ pub enum AdoptionError {
     /// SlateDB's own history is here, and adopting it is not supported.
     #[error("a SlateDB store with history of its own is here ({found}): choose another path")]
     NativeHistory {
+        /// What shows it.
+        found: ObjectName,
+    },
+    /// There is a guard and more, and no adoption record: a deletion was interrupted, or the record is lost. Finish the deletion.
+    #[error(
+        "the log here has no adoption record, and {found} or later ones: its deletion was interrupted, or the record is lost"
+    )]
+    RecordMissing {
+        /// The first that can be there.
+        found: ObjectName,
+    },
+    /// Another store is here, where a clone was to begin.
+    #[error("another store is here ({found}): choose another path")]
+    Taken {
         /// What shows it.
         found: ObjectName,
     },
@@ -160,16 +178,19 @@ async fn begin(bucket: &Bucket, fresh: &FreshLog, deadline: &Deadline) -> Result
         return Err(AdoptionError::ReservedKey { bytes, limit });
     }
     let guard_name = ObjectName::NativeWal(FRESH_GUARD_ID);
-    let begun = bucket.read(guard_name, deadline).await?;
-    if begun.is_none() {
+    let begun = stored_guard(bucket, guard_name, deadline).await?;
+    if let Some(log) = begun {
+        if let Some(record) = record_or_refuse_rest(bucket, log, deadline).await? {
+            return refuse_left(bucket, record, deadline).await;
+        }
+    } else {
         refuse_history(bucket, ObjectName::Manifest(1), deadline).await?;
         refuse_history(bucket, guard_name, deadline).await?;
         let minted = LogId::random(&bucket.environment().randomness);
         // The guard is read back below: what is stored counts.
         bucket.create_settled(guard_name, guard(minted), deadline).await?;
     }
-    let stored = bucket.read(guard_name, deadline).await?;
-    let log = stored.and_then(|bytes| guarded_log(&bytes)).ok_or(AdoptionError::NativeHistory { found: guard_name })?;
+    let log = stored_guard(bucket, guard_name, deadline).await?.ok_or(AdoptionError::NativeHistory { found: guard_name })?;
     let record = AdoptionRecord {
         log,
         page_size: fresh.page_size,
@@ -180,8 +201,33 @@ async fn begin(bucket: &Bucket, fresh: &FreshLog, deadline: &Deadline) -> Result
         guard_id: FRESH_GUARD_ID,
         adopted_from: AdoptedFrom::default(),
     };
+    settle_record(bucket, &record, deadline).await
+}
+
+/// A beginner that dies leaves its guard and nothing else. Where there is more, the record was there and is gone, unless another
+/// finished the log just now: then that is the record.
+async fn record_or_refuse_rest(
+    bucket: &Bucket,
+    log: LogId,
+    deadline: &Deadline,
+) -> Result<Option<AdoptionRecord>, AdoptionError> {
+    for found in [ObjectName::Slot(log, Sequence::FIRST), ObjectName::Ledger(log, Page::new(0)), ObjectName::Manifest(1)] {
+        if !bucket.list_from(found, deadline).await?.is_empty() {
+            let record = newest_record(bucket, deadline).await?;
+            return record.map(Some).ok_or(AdoptionError::RecordMissing { found });
+        }
+    }
+    Ok(None)
+}
+
+/// The log whose guard stands there. `None` for anything else and for nothing.
+async fn stored_guard(bucket: &Bucket, name: ObjectName, deadline: &Deadline) -> Result<Option<LogId>, Unavailable> {
+    Ok(bucket.read(name, deadline).await?.and_then(|bytes| guarded_log(&bytes)))
+}
+
+/// Puts the first record and reads it back: the first one counts, whoever wrote it.
+async fn settle_record(bucket: &Bucket, record: &AdoptionRecord, deadline: &Deadline) -> Result<AdoptionRecord, AdoptionError> {
     bucket.create_settled(ObjectName::Adoption(1), record.encode(), deadline).await?;
-    // Read back: the first record counts, whoever wrote it.
     let stored = read_record(bucket, 1, deadline).await?;
     stored.ok_or(AdoptionError::Distrusted(Distrusted::OtherBytes))
 }

@@ -3,6 +3,7 @@
 mod path;
 mod probe;
 mod retry;
+mod walk;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,9 +18,10 @@ use crate::environment::Environment;
 use crate::error::{Corruption, Unavailable};
 use crate::frame::{Damage, MAX_PLAIN_BYTES};
 
-pub use path::ObjectName;
+pub use path::{Folder, ObjectName};
 pub use probe::{Distrusted, ProbeFailed};
 pub use retry::{Deadline, DeadlinePassed, Pace};
+pub use walk::{Walk, Walked};
 
 /// The largest object that is ever read whole: the largest body, and room for its frame.
 const MAX_OBJECT_BYTES: usize = MAX_PLAIN_BYTES + 1024;
@@ -342,6 +344,10 @@ pub enum Doing {
     Read(ObjectName),
     /// Listing a folder from an object on.
     List(ObjectName),
+    /// Listing a folder and everything below it.
+    Walk(Folder),
+    /// Looking whether there is anything at all.
+    Look,
     /// Deleting an object.
     Delete(ObjectName),
 }
@@ -352,6 +358,8 @@ impl fmt::Display for Doing {
             Doing::Put(name) => write!(f, "put of {name}"),
             Doing::Read(name) => write!(f, "read of {name}"),
             Doing::List(name) => write!(f, "list from {name}"),
+            Doing::Walk(folder) => write!(f, "list of {folder}"),
+            Doing::Look => f.write_str("look for anything in the folder"),
             Doing::Delete(name) => write!(f, "delete of {name}"),
         }
     }

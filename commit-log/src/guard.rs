@@ -13,6 +13,9 @@ pub const FRESH_GUARD_ID: u64 = 1;
 const OPENING: &str = "This store is committed to through a shared commit log. Open it with the commit-log library.\nlog ";
 const CLOSING: &str = "\nend of guard\n";
 
+/// The size of every guard, in bytes: what has another size need not be read to know that it is none.
+pub const GUARD_BYTES: u64 = (OPENING.len() + 32 + CLOSING.len()) as u64;
+
 /// The guard's bytes: readable text that names the library and the log. More than SlateDB's footer, so that it is not taken
 /// for an empty file, and its last two bytes are no format version of SlateDB's.
 pub fn guard(log: LogId) -> Bytes {
@@ -34,6 +37,7 @@ mod tests {
         let log = LogId::from_bytes([0xab; 16]);
         let bytes = guard(log);
         assert!(bytes.len() >= 64);
+        assert_eq!(bytes.len() as u64, GUARD_BYTES);
         assert_eq!(guarded_log(&bytes), Some(log));
         for length in 0..bytes.len() {
             assert_eq!(guarded_log(&bytes[..length]), None);

@@ -1,6 +1,7 @@
 //! The embedder's store: open, view, latest, transact, outcome, close.
 
 mod builder;
+mod clone;
 mod commit;
 mod current;
 mod follow;
@@ -26,6 +27,7 @@ use current::Current;
 use follow::Follower;
 
 pub use builder::{CustomiseDb, OpenError, StoreBuilder};
+pub use clone::{CloneError, Cloned, clone_store};
 pub use commit::{CommitError, Committed};
 pub use current::{Looks, StoreError};
 

@@ -2,6 +2,7 @@
 //!
 //! A slot is one WAL file: its sequence is the file's id and the SlateDB sequence number of all its rows.
 
+mod admin;
 mod clock;
 mod cursor;
 mod gc;
@@ -26,6 +27,7 @@ use cursor::Cursor;
 use reader::LogReader;
 use writer_init::LogWriterInit;
 
+pub use admin::{AdminError, LogAdmin};
 pub use gc::LogGc;
 pub use rows::write_batch;
 

@@ -8,6 +8,8 @@
     reason = "test code: a broken expectation must stop the test that met it"
 )]
 
+mod admin;
+mod cloning;
 mod closing;
 mod collecting;
 mod creation_race;

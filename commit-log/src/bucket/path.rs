@@ -7,6 +7,72 @@ use object_store::path::{Path, PathPart};
 use crate::identity::LogId;
 use crate::slot::{Page, Sequence};
 
+/// A folder under the store's path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Folder {
+    /// `adoption/`: adoption records.
+    Adoption,
+    /// `commits/`: slots, in a folder for each log.
+    Commits,
+    /// `retired/`: ledgers, in a folder for each log.
+    Retired,
+    /// `takes/`: the records of takes, in a folder for each log.
+    Takes,
+    /// `leaving/`: the records that took the store off a log.
+    Leaving,
+    /// `probe/`: what probes race for.
+    Probe,
+    /// `wal/`: SlateDB's own WAL folder, where guards stand.
+    NativeWal,
+    /// `manifest/`: SlateDB's manifests.
+    Manifest,
+}
+
+impl Folder {
+    fn name(self) -> &'static str {
+        match self {
+            Folder::Adoption => "adoption",
+            Folder::Commits => "commits",
+            Folder::Retired => "retired",
+            Folder::Takes => "takes",
+            Folder::Leaving => "leaving",
+            Folder::Probe => "probe",
+            Folder::NativeWal => "wal",
+            Folder::Manifest => "manifest",
+        }
+    }
+
+    /// Where it is, under the store's path `root`.
+    pub(super) fn path(self, root: &Path) -> Path {
+        root.clone().join(self.name())
+    }
+
+    /// The object of this folder with these parts of a path below it. `None` for anything that [`ObjectName::path`] does not
+    /// write.
+    pub(super) fn object(self, below: &[PathPart<'_>]) -> Option<ObjectName> {
+        // Every number has as many digits as a page's.
+        let number = |name: &str| Page::from_name(name).map(Page::get);
+        let below: Vec<&str> = below.iter().map(AsRef::as_ref).collect();
+        match (self, &below[..]) {
+            (Folder::Adoption, [file]) => number(file).map(ObjectName::Adoption),
+            (Folder::Commits, [log, file]) => Some(ObjectName::Slot(LogId::parse(log)?, Sequence::from_name(file)?)),
+            (Folder::Retired, [log, file]) => Some(ObjectName::Ledger(LogId::parse(log)?, Page::from_name(file)?)),
+            (Folder::Takes, [log, file]) => Some(ObjectName::Take(LogId::parse(log)?, number(file)?)),
+            (Folder::Leaving, [file]) => LogId::parse(file).map(ObjectName::Leaving),
+            (Folder::Probe, [file]) => number(file).map(ObjectName::Probe),
+            (Folder::NativeWal, [file]) => number(file.strip_suffix(".sst")?).map(ObjectName::NativeWal),
+            (Folder::Manifest, [file]) => number(file.strip_suffix(".manifest")?).map(ObjectName::Manifest),
+            (_, _) => None,
+        }
+    }
+}
+
+impl fmt::Display for Folder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
 /// The name of an object, under the store's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ObjectName {
@@ -54,17 +120,17 @@ impl ObjectName {
     /// One string is written for the whole path: every read makes one.
     fn under(self, root: &Path, file: Option<&str>) -> Path {
         let (folder, log) = match self {
-            ObjectName::Adoption(_) => ("adoption", None),
-            ObjectName::Slot(log, _) => ("commits", Some(log)),
-            ObjectName::Ledger(log, _) => ("retired", Some(log)),
-            ObjectName::Take(log, _) => ("takes", Some(log)),
-            ObjectName::Leaving(_) => ("leaving", None),
-            ObjectName::Probe(_) => ("probe", None),
-            ObjectName::NativeWal(_) => ("wal", None),
-            ObjectName::Manifest(_) => ("manifest", None),
+            ObjectName::Adoption(_) => (Folder::Adoption, None),
+            ObjectName::Slot(log, _) => (Folder::Commits, Some(log)),
+            ObjectName::Ledger(log, _) => (Folder::Retired, Some(log)),
+            ObjectName::Take(log, _) => (Folder::Takes, Some(log)),
+            ObjectName::Leaving(_) => (Folder::Leaving, None),
+            ObjectName::Probe(_) => (Folder::Probe, None),
+            ObjectName::NativeWal(_) => (Folder::NativeWal, None),
+            ObjectName::Manifest(_) => (Folder::Manifest, None),
         };
         let log = log.map(|log| log.to_string());
-        let below = [Some(folder), log.as_deref(), file];
+        let below = [Some(folder.name()), log.as_deref(), file];
         root.parts().chain(below.into_iter().flatten().map(PathPart::from)).collect()
     }
 }
@@ -114,5 +180,31 @@ mod tests {
                 "lake/store/manifest/00000000000000000002.manifest",
             ]
         );
+    }
+    #[test]
+    fn a_name_reads_back_from_its_folder_and_nothing_else_is_a_name() {
+        let root = Path::from("lake/store");
+        let log = LogId::from_bytes([0xa1; 16]);
+        let names = [
+            (Folder::Adoption, ObjectName::Adoption(1)),
+            (Folder::Commits, ObjectName::Slot(log, Sequence::FIRST)),
+            (Folder::Retired, ObjectName::Ledger(log, Page::new(0))),
+            (Folder::Takes, ObjectName::Take(log, 3)),
+            (Folder::Leaving, ObjectName::Leaving(log)),
+            (Folder::Probe, ObjectName::Probe(u64::MAX)),
+            (Folder::NativeWal, ObjectName::NativeWal(1)),
+            (Folder::Manifest, ObjectName::Manifest(2)),
+        ];
+        let below = |folder: Folder, path: &Path| {
+            let parts: Vec<_> = path.prefix_match(&folder.path(&root)).unwrap().collect();
+            folder.object(&parts)
+        };
+        for (folder, name) in names {
+            let path = name.path(&root);
+            assert_eq!(below(folder, &path), Some(name));
+            assert_eq!(below(folder, &path.clone().join("more")), None);
+            assert_eq!(below(folder, &folder.path(&root).join("other")), None);
+            assert_eq!(below(folder, &folder.path(&root)), None);
+        }
     }
 }

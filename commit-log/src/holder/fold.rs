@@ -75,8 +75,10 @@ impl Fold {
         options: HoldingOptions,
         folded: watch::Sender<Folded>,
     ) -> Fold {
-        let flushed = Sequence::new(db.manifest().last_l0_seq());
         let applied = session.last_applied();
+        // What is below the origin came with the store, and there is nothing of it to flush.
+        let before_origin = applied.filter(|applied| *applied < log.record().origin);
+        let flushed = Sequence::new(db.manifest().last_l0_seq()).max(before_origin);
         folded.send_replace(Folded { applied, flushed });
         // What was replayed waits for a flush like what is applied.
         let unflushed = Unflushed { slots: applied.map_or(0, |applied| applied.above(flushed)), bytes: 0 };
