@@ -14,14 +14,23 @@ use crate::location::{Location, Opened, Purpose, Trouble, explain};
 /// what was merged. Such a process makes in seconds what a store makes in an hour, and whoever started it waits for its end.
 const COMPACTOR_POLL: Duration = Duration::from_millis(500);
 
+/// How often the compactor's worker there says that it lives.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+
+/// After so much silence its jobs are given to another. A holder that was killed in the middle of one leaves its successor
+/// waiting for that at the limit of unmerged files, for 30 seconds by default.
+const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// SlateDB's settings for a store at `location`, held by a process that ends soon.
 pub fn settings(location: &Location) -> Settings {
     let mut settings = Settings::default();
     if let Some(compactor) = &mut settings.compactor_options {
         compactor.poll_interval = COMPACTOR_POLL;
         compactor.commit_compacted_interval = COMPACTOR_POLL;
+        compactor.worker_heartbeat_timeout = HEARTBEAT_TIMEOUT;
         if let Some(worker) = &mut compactor.worker {
             worker.compactions_poll_interval = COMPACTOR_POLL;
+            worker.heartbeat_interval = HEARTBEAT;
         }
     }
     if let Some(collector) = &mut settings.garbage_collector_options {
