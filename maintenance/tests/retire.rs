@@ -154,7 +154,10 @@ fn a_checkpoint_whose_manifest_is_gone_is_told_and_nothing_is_retired() {
     let checkpoint = kit::block_on(async {
         let bucket = Arc::new(LocalFileSystem::new_with_prefix(&store).unwrap());
         let admin = AdminBuilder::new(object_store::path::Path::default(), bucket).build();
-        admin.create_detached_checkpoint(&CheckpointOptions::default()).await.unwrap()
+        let checkpoint = admin.create_detached_checkpoint(&CheckpointOptions::default()).await.unwrap();
+        // Each one names the manifest that it is first in: the newest manifest names this one's after another.
+        admin.create_detached_checkpoint(&CheckpointOptions::default()).await.unwrap();
+        checkpoint
     });
     let manifest = format!("{store}/manifest/{:020}.manifest", checkpoint.manifest_id);
     std::fs::remove_file(manifest).unwrap();
