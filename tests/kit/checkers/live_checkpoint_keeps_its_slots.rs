@@ -22,9 +22,8 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), String> {
 fn nothing_of_it_goes(evidence: &Evidence<'_>, checkpoint: &Checkpoint) -> Result<(), String> {
     let chronicle = evidence.chronicle;
     let Some((first, _)) = evidence.manifests.replayed_by(checkpoint) else { return Ok(()) };
-    let held_at = |effect: usize| {
-        checkpoint.taken.effects <= effect && checkpoint.dropped.is_none_or(|dropped| effect < dropped.effects)
-    };
+    let held_at =
+        |effect: usize| checkpoint.taken.effects <= effect && checkpoint.dropped.is_none_or(|dropped| effect < dropped.effects);
     for (page, retired) in chronicle.retired().range(chronicle.page_of(first)..) {
         if held_at(retired.effect) {
             return Err(format!("{page:?} was retired under {checkpoint:?}"));

@@ -2,8 +2,8 @@
 //!
 //! Genuine is the first effective create of a name before its page's ledger exists. Nothing here asks the log's code.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use commit_log::bucket::ObjectName;

@@ -89,6 +89,7 @@ impl Collecting {
         let retired = collector.retire(pins, options, RetireMode::Retire).await;
         self.shared.state().collecting.remove(&self.number);
         match retired {
+            Ok(retired) if retired.pages.end < retired.first_kept => self.shared.count(Event::TooYoung),
             Ok(_) | Err(RetireError::Unavailable(_) | RetireError::TimedOut(_)) => {}
             Err(RetireError::Corrupt(corruption)) => self.shared.tell(self.process, asked, Claim::Corrupt(corruption)),
             Err(error) => panic!("a pass ended with {error}"),

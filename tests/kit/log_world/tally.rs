@@ -47,6 +47,8 @@ pub enum Event {
     CollectorsRaced,
     /// A page whose ledger was written.
     PageRetired,
+    /// A pass that left a page because it was too young.
+    TooYoung,
     /// A zombie that was deleted.
     ZombieSwept,
     /// A pass by what the store had pinned at some earlier time, and did no more.
