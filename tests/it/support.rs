@@ -50,7 +50,7 @@ pub(crate) struct Process {
 /// Time and randomness of one process.
 pub(crate) fn environment(timeline: Timeline, seed: u64) -> Environment {
     let clock = Arc::new(SimulatedClock::new(timeline, ClockMode::Steady, Skew { offset: TimeDelta::zero(), drift_ppm: 0 }));
-    Environment { clock, randomness: Arc::new(Randomness::from_seed(seed)) }
+    Environment { clock: clock.clone(), stopwatch: clock, randomness: Arc::new(Randomness::from_seed(seed)) }
 }
 
 /// `store` as one process sees it, behind a script.
