@@ -24,3 +24,4 @@ mod stores;
 mod support;
 mod tail;
 mod traced;
+mod win_check;
