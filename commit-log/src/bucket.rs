@@ -191,18 +191,24 @@ impl Bucket {
     ///
     /// A failed listing, never a shorter one.
     pub async fn list_from(&self, first: ObjectName, deadline: &Deadline) -> Result<Vec<String>, Unavailable> {
-        Ok(self.list_dated_from(first, deadline).await?.into_iter().map(|listed| listed.name).collect())
+        let listed = self.list_dated_from(first, usize::MAX, deadline).await?;
+        Ok(listed.into_iter().map(|listed| listed.name).collect())
     }
 
-    /// The same as [`Bucket::list_from`], with when the store says that each object was written.
+    /// The same as [`Bucket::list_from`], up to `most` of them, with when the store says that each was written.
     ///
     /// # Errors
     ///
     /// A failed listing, never a shorter one.
-    pub async fn list_dated_from(&self, first: ObjectName, deadline: &Deadline) -> Result<Vec<Listed>, Unavailable> {
+    pub async fn list_dated_from(
+        &self,
+        first: ObjectName,
+        most: usize,
+        deadline: &Deadline,
+    ) -> Result<Vec<Listed>, Unavailable> {
         let mut backoff = self.pace.backoff(&self.environment);
         loop {
-            let failure = match deadline.bound(self.list_once(first)).await {
+            let failure = match deadline.bound(self.list_once(first, most)).await {
                 Ok(Ok(listed)) => return Ok(listed),
                 Ok(Err(failure)) => failure,
                 Err(DeadlinePassed) => Unavailable::silent(Doing::List(first)),
@@ -213,14 +219,14 @@ impl Bucket {
         }
     }
 
-    async fn list_once(&self, first: ObjectName) -> Result<Vec<Listed>, Unavailable> {
+    async fn list_once(&self, first: ObjectName, most: usize) -> Result<Vec<Listed>, Unavailable> {
         let folder = first.folder(&self.root);
         let file_name = first.file_name();
         // The offset is exclusive, and `!` sorts before every digit: `first` itself is listed.
         let before = folder.clone().join(format!("{}!", &file_name[..file_name.len().saturating_sub(1)]));
         let mut objects = self.store.list_with_offset(Some(&folder), &before);
         let mut listed = Vec::new();
-        loop {
+        while listed.len() < most {
             // A long listing may take its time; a page of it that does not come is asked for again.
             let attempt = Deadline::after(&self.environment, self.pace.attempt);
             let object = match attempt.bound(objects.next()).await {
@@ -233,6 +239,7 @@ impl Bucket {
                 listed.push(Listed { name: name.to_owned(), written_millis: object.last_modified.timestamp_millis() });
             }
         }
+        Ok(listed)
     }
 
     /// Deletes an object. One attempt; an object that is not there is as good as deleted.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use commit_log::identity::TransactionId;
+use commit_log::retire::RetireOptions;
 use commit_log::slot::{PageSize, Sequence};
 
 use crate::demo::plan::Shape;
@@ -35,7 +36,7 @@ pub struct Arguments {
 const AFTER_HELP: &str = "\
 A STORE is a directory or a URL: file:///data/store, s3://bucket/path, az://container/path, gs://bucket/path.
 Credentials and options come from the environment (AWS_*, AZURE_*, GOOGLE_*), never from the URL.
-`get`, `scan`, `status` and `outcome` create nothing (`outcome --close` may write one slot).
+`get`, `scan`, `status` and `outcome` create nothing (`outcome --close` may write one slot), nor does `retire --dry-run`.
 
 Exit code: 0 all is well, 1 something is off (an audit's finding, an absent key, a failure), 2 wrong usage.
 
@@ -56,6 +57,8 @@ pub enum Verb {
     Status(Status),
     /// Say what became of a transaction whose commit ended as `unknown`
     Outcome(OutcomeOf),
+    /// Retire the pages of a store's log that nothing needs any more, as its holder does now and then
+    Retire(Retire),
     /// A process of a demo or a load, started by its parent
     #[command(hide = true)]
     Child(Child),
@@ -85,7 +88,7 @@ pub struct Demo {
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// Slots in a page of the log. Small, so that a demo sees pages come and go; fixed when the store is created
-    #[arg(long, value_name = "SLOTS", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=i64::from(PageSize::MAX)))]
+    #[arg(long, value_name = "SLOTS", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=i64::from(PageSize::MAX)))]
     pub page_size: u32,
     /// Where to write the report, one HTML page that needs nothing else [default: DIRECTORY/report.html]
     #[arg(long, value_name = "FILE")]
@@ -177,6 +180,32 @@ pub struct OutcomeOf {
     /// If nothing landed there yet, make sure that nothing will: write an empty slot there
     #[arg(long)]
     pub close: bool,
+}
+
+/// `retire`.
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "Any process may retire, at any time, beside others, and be killed while it does: the next run goes on.\n\
+                        What stays: what the store needs to be opened, what its checkpoints need, and what the options say."
+)]
+pub struct Retire {
+    /// The store
+    #[arg(value_parser = address)]
+    pub store: Address,
+    /// Only say what would go. Nothing is written and nothing is deleted
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Pages that stay up to the last fold, the page of that fold included. The more stay, the fewer slow processes must
+    /// start again from the store
+    #[arg(long, value_name = "N", default_value_t = RetireOptions::default().retain_pages)]
+    pub retain_pages: NonZeroU32,
+    /// Keep a page until the newest slot is so much younger than its last one, by the store's own timestamps. The log's own
+    /// least retention is kept in any case
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    pub min_age: u64,
+    /// Print one JSON object instead of lines for people
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// A child of a demo or a load. Its parent gives everything, so nothing has a default.

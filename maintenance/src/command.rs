@@ -78,6 +78,7 @@ pub fn place(verb: &Verb) -> Result<Location, LocationError> {
         Verb::Scan(scan) => &scan.store,
         Verb::Status(status) => &status.store,
         Verb::Outcome(outcome) => &outcome.store,
+        Verb::Retire(retire) => &retire.store,
         Verb::Child(child) => match &child.task {
             Task::DemoWriter(writer) => &writer.place.store,
             Task::DemoFolder(place) | Task::DemoAuditor(place) => &place.store,

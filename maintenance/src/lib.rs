@@ -6,6 +6,7 @@ pub mod connect;
 pub mod demo;
 pub mod failure;
 pub mod location;
+pub mod pages;
 pub mod resolve;
 pub mod rows;
 pub mod verbs;

@@ -3,6 +3,7 @@
 pub mod load;
 pub mod outcome;
 pub mod read;
+pub mod retire;
 pub mod status;
 
 use commit_log::environment::Environment;
@@ -61,6 +62,7 @@ async fn verb_of(verb: &Verb, location: &Location, environment: &Environment) ->
         Verb::Scan(scan) => read::scan(scan, location, environment).await,
         Verb::Status(status) => status::status(status, location, environment).await,
         Verb::Outcome(outcome) => outcome::outcome(outcome, location, environment).await,
+        Verb::Retire(retire) => retire::retire(retire, location, environment).await,
         Verb::Child(child) => Box::pin(demo::children::supervised(&child.task, location, environment)).await,
     }
 }

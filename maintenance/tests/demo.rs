@@ -61,6 +61,7 @@ fn a_demo_with_two_kills_is_audited_clean() {
         "commits    160 in ",
         "; a new process took over from each\n",
         "head 161, folded through 161 in ",
+        " of 6 retired",
         "total      12000 before, 12000 after, in 12 accounts\n",
         "160 in the store\n",
         "audit      clean: nothing was lost, nothing was doubled\n",
@@ -77,6 +78,23 @@ fn a_demo_with_two_kills_is_audited_clean() {
     let text = fails(&demo(&directory, &[]));
     assert!(text.lines().count() == 1 && text.contains("holds a demo already"), "{text}");
     assert_eq!(audit(&directory, "7").0, Some(0));
+}
+
+#[test]
+fn a_demo_retires_pages_while_it_runs_and_is_audited_clean() {
+    let home = tempfile::tempdir().unwrap();
+    let directory = home.path().join("demo");
+    let typed = ["demo", &directory.display().to_string(), "--seed", "9", "--transfers", "1500", "--accounts", "12"];
+    let said = well(&run(&[&typed[..], &["--page-size", "64", "--no-progress"]].concat()));
+    assert!(said.contains("audit      clean: nothing was lost, nothing was doubled\n"), "{said}");
+    let pages = said.lines().find_map(|line| line.strip_prefix("pages      ")).unwrap();
+    let (retired, rest) = pages.split_once(" of 24 retired, through slot ").unwrap();
+    let (retired, through): (u64, u64) = (retired.parse().unwrap(), rest.parse().unwrap());
+    assert!((1..=22).contains(&retired) && through == retired * 64, "{pages}");
+    let store = directory.join("store").display().to_string();
+    assert!(well(&run(&["status", &store])).contains(&format!("first page      {retired}, those below are retired\n")));
+    let page = std::fs::read_to_string(directory.join("report.html")).unwrap();
+    assert!(page.contains(&format!("<dd>{retired} of 24</dd>")));
 }
 
 #[test]

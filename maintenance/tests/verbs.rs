@@ -101,13 +101,18 @@ fn every_wrong_place_is_one_line_and_creates_nothing() {
     std::fs::create_dir(&empty).unwrap();
     let empty_name = empty.display().to_string();
     let demo = home.path().join("demo").display().to_string();
-    let wrong: [(&[&str], &str); 12] = [
+    let wrong: [(&[&str], &str); 17] = [
         (&["scan", "http://h/p"], "expected a directory, or a file:, s3:, az: or gs: URL"),
         (&["load", "memory:///", "--from", &file], "expected a directory, or a file:, s3:, az: or gs: URL"),
         (&["status", &missing], "no such directory"),
         (&["get", &missing, "key"], "no such directory"),
         (&["outcome", &missing, "000102030405060708090a0b0c0dfeff", "1", "--close"], "no such directory"),
+        (&["retire", &missing], "no such directory"),
+        (&["retire", &missing, "--dry-run"], "no such directory"),
         (&["scan", &empty_name], "there is no commit log here"),
+        (&["retire", &empty_name], "there is no commit log here"),
+        (&["retire", &file], "is not a directory"),
+        (&["retire", "s3://bucket/p"], "cannot connect"),
         (&["status", &file], "is not a directory"),
         (&["load", &missing, "--from", &missing], "opening failed: entity not found"),
         (&["load", &missing, "--from", &empty_name], "is not a file"),

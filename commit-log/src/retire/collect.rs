@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::adoption::still_on;
-use crate::bucket::{Found, ObjectName};
+use crate::bucket::{Deadline, Found, ObjectName};
 use crate::error::Corruption;
 use crate::ledger::{Ledger, NotSealable};
 use crate::log::SlotLog;
@@ -18,6 +18,13 @@ use super::{RetireError, RetireMode, RetireOptions, Retired};
 
 /// How many pages one pass retires at most. A pass is then over in minutes on a slow bucket, and looks at the manifests again.
 const MAX_PAGES_A_PASS: u64 = 256;
+
+/// How many slots are listed at most, some hundred MB of memory. Beyond it a checkpoint pins a very long log; buckets list in
+/// order, so what is cut off is the end of it.
+const MAX_LISTED_SLOTS: usize = 1 << 20;
+
+/// How long the listing may take: a thousand answers of a thousand names each, on a slow bucket.
+const LISTING_TIME: Duration = Duration::from_secs(600);
 
 /// Retires what nothing needs any more of one log. Several may race, in one process or in many.
 ///
@@ -89,7 +96,9 @@ impl Collector {
 
     async fn list(&self) -> Result<Listing, RetireError> {
         let (bucket, record) = (self.log.bucket(), self.log.record());
-        let listed = bucket.list_dated_from(ObjectName::Slot(record.log, record.origin), &bucket.deadline()).await?;
+        let deadline = Deadline::after(bucket.environment(), LISTING_TIME);
+        let first = ObjectName::Slot(record.log, record.origin);
+        let listed = bucket.list_dated_from(first, MAX_LISTED_SLOTS, &deadline).await?;
         Ok(Listing::new(record.page_size, &listed))
     }
 

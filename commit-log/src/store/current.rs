@@ -19,7 +19,8 @@ const CHUNK_BYTES: usize = 8 << 20;
 /// manifest is there, so once is enough, unless the bucket's listing lags or the log is retired just then once more.
 const RELOADS: usize = 5;
 
-/// When a process looks whether the store was folded, whichever comes first. A look is one LIST, and one GET when it was.
+/// When a process looks whether the store was folded, whichever comes first. A look is one LIST; when it was, a GET of the
+/// manifest, and a LIST and a GET that tell whether the store is still on the same log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Looks {
     /// After so many slots.

@@ -16,7 +16,9 @@ fn the_definition_is_sound() {
 fn a_newcomer_types_one_word() {
     let Verb::Demo(demo) = parse("demo").unwrap() else { panic!("not a demo") };
     assert_eq!((demo.writers, demo.accounts, demo.transfers, demo.seed), (4, 100, 5_000, None));
-    assert_eq!(demo.directory, None);
+    assert_eq!((demo.directory, demo.page_size), (None, 64));
+    let Verb::Retire(retire) = parse("retire s").unwrap() else { panic!("not a retire") };
+    assert_eq!((retire.retain_pages.get(), retire.min_age, retire.dry_run), (2, 0, false));
 }
 
 #[test]
@@ -31,6 +33,8 @@ fn bounds_are_kept_by_the_parser() {
         "load s --from f --batch 0",
         "load s --from f --writers 0",
         "outcome s 00 1",
+        "retire s --retain-pages 0",
+        "retire s --min-age soon",
         "outcome s 000102030405060708090a0b0c0dfeff 0",
     ] {
         let error = parse(line).unwrap_err();

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use commit_log::error::Unavailable;
 use commit_log::log::Outcome;
+use commit_log::record::AdoptionRecord;
 use commit_log::store::Store;
 use commit_log::view::{ScanOrder, View};
 
 use super::audit::{Answer, Evidence, audit, doubtful};
 use super::bank::{self, TransferRow};
-use super::events::Event;
+use super::events::{Event, Pages};
 use super::journal::{self, Journal};
 use super::plan::{Account, Plan, TransferId};
 use super::teller::Teller;
@@ -17,6 +19,7 @@ use crate::command::Exit;
 use crate::connect::existing;
 use crate::failure::Failure;
 use crate::location::Location;
+use crate::pages::first_page;
 
 /// Audits, and tells the verdict.
 ///
@@ -42,10 +45,21 @@ pub async fn run(place: &DemoPlace, location: &Location, teller: &Teller) -> Res
     }
     let evidence = Evidence { plan: &plan, journals: &journals, answers: &answers, balances: &balances, transfers: &transfers };
     let verdict = audit(&evidence);
+    let pages = pages(&store, &view).await;
     store.close().await;
+    teller.tell(Event::Retired(pages.map_err(|error| Failure::store(location, error))?)).map_err(demo)?;
     let exit = if verdict.is_clean() { Exit::Well } else { Exit::Off };
     teller.tell(Event::Audited(Box::new(verdict))).map_err(demo)?;
     Ok(exit)
+}
+
+/// How much of the log is retired. Nobody retires any more: the folder ended before the auditor began.
+async fn pages(store: &Store, view: &View) -> Result<Pages, Unavailable> {
+    let AdoptionRecord { page_size, origin, .. } = *store.log().record();
+    let (first, origin) = (first_page(store).await?, page_size.page_of(origin));
+    let begun = view.head().map_or(0, |head| page_size.page_of(head).next().get() - origin.get());
+    let last_retired = first.previous().filter(|last| *last >= origin).and_then(|last| page_size.sequences(last));
+    Ok(Pages { retired: first.get() - origin.get(), begun, through: last_retired.map(|last| last.end().get()) })
 }
 
 /// The rows that begin with `prefix`. A key that no demo writes is an error, as a bad value is.

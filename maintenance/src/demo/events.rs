@@ -63,6 +63,8 @@ pub enum Event {
         /// How many.
         rows: u64,
     },
+    /// It found so many pages of the log retired.
+    Retired(Pages),
     /// What it counted.
     Audited(Box<Verdict>),
     /// It did all it had to.
@@ -72,6 +74,18 @@ pub enum Event {
         /// One line that says why.
         why: String,
     },
+}
+
+/// How much of the log is retired, by what is in the bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pages {
+    /// Pages with a ledger.
+    pub retired: u64,
+    /// Pages that the log has begun, those included.
+    pub begun: u64,
+    /// The last slot that is retired. `None` when none is.
+    pub through: Option<u64>,
 }
 
 /// What became of a put that nothing was heard of.
@@ -152,6 +166,7 @@ mod tests {
             Event::Head { sequence: u64::MAX },
             Event::Folded { through: 9 },
             Event::Loaded { rows: 500 },
+            Event::Retired(Pages { retired: 41, begun: 79, through: Some(2_624) }),
             Event::Audited(Box::default()),
             Event::Done,
             Event::Failed { why: "a\nb".into() },

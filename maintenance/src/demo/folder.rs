@@ -1,11 +1,13 @@
 //! The folder of the demo: holds the store and folds what the writers commit, until it is asked to end.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use commit_log::holder::{HoldError, Holder, HoldingOptions};
 use commit_log::slot::Sequence;
 use commit_log::store::Store;
 use commit_log::take::TakeError;
+use slatedb::config::{GarbageCollectorDirectoryOptions, Settings};
 
 use super::events::Event;
 use super::supervise::parent_gone;
@@ -21,6 +23,12 @@ const FLUSH_SLOTS: u64 = 100;
 /// How often the folder asks for what the writers have committed.
 const POLL: Duration = Duration::from_millis(50);
 
+/// How often SlateDB's collector retires pages in the folder: many times in a run of some seconds.
+const RETIRE_EVERY: Duration = Duration::from_millis(100);
+
+/// Pages that stay up to the last fold. With the smallest number a writer that sleeps for a moment is behind.
+const RETAIN_PAGES: NonZeroU32 = NonZeroU32::MIN.saturating_add(1);
+
 /// How often a take is tried that another process disturbed.
 const MAX_TAKES: usize = 5;
 
@@ -31,9 +39,10 @@ const MAX_TAKES: usize = 5;
 /// Why it cannot go on.
 pub async fn run(location: &Location, teller: &Teller) -> Result<Exit, Failure> {
     let mut asked_to_end = Box::pin(parent_gone().map_err(|error| Failure::Child(error.kind().to_string()))?);
-    let settings = settings(location);
+    let settings = retiring(settings(location));
     let holding = HoldingOptions { flush_slots: FLUSH_SLOTS, poll: POLL, ..HoldingOptions::default() };
-    let builder = builder(location, Purpose::Read, teller.environment())?.settings(settings).holding(holding);
+    let builder =
+        builder(location, Purpose::Read, teller.environment())?.settings(settings).holding(holding).retain_pages(RETAIN_PAGES);
     let store = builder.open_existing().await.map_err(|error| Failure::store(location, error))?;
     let holder = hold(&store).await.map_err(|error| Failure::store(location, error))?;
     tell(teller, Event::Ready)?;
@@ -58,6 +67,21 @@ pub async fn run(location: &Location, teller: &Teller) -> Result<Exit, Failure> 
     tell_folded(teller, told, flushed)?;
     store.close().await;
     Ok(Exit::Well)
+}
+
+/// `settings` with a collector that retires pages while the demo runs.
+///
+/// A checkpoint of the compactor stays for many minutes, and keeps no page: it names a manifest of a fold, and the folder applies
+/// nothing while it folds, so that an open of that manifest replays nothing.
+fn retiring(mut settings: Settings) -> Settings {
+    if let Some(collector) = &mut settings.garbage_collector_options {
+        collector.wal_options = Some(GarbageCollectorDirectoryOptions {
+            interval: Some(RETIRE_EVERY),
+            min_age: Duration::ZERO,
+            ..GarbageCollectorDirectoryOptions::default()
+        });
+    }
+    settings
 }
 
 /// Takes the store; a killed predecessor is fenced by that.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Role;
 use super::audit::Verdict;
-use super::events::{Event, Resolution};
+use super::events::{Event, Pages, Resolution};
 use super::plan::Shape;
 
 /// The most marks that are remembered. Above every demo that the arguments allow with a few lost races a commit; beyond it
@@ -77,6 +77,8 @@ pub struct History {
     pub folded: u64,
     /// The latest time that anybody told of, in ms since the demo began.
     pub now: u64,
+    /// How much of the log the auditor found retired.
+    pub pages: Option<Pages>,
     /// What the auditor counted.
     pub verdict: Option<Verdict>,
 }
@@ -95,6 +97,7 @@ impl History {
             head: 0,
             folded: 0,
             now: 0,
+            pages: None,
             verdict: None,
         }
     }
@@ -115,6 +118,10 @@ impl History {
             Event::Folded { through } => What::Folded(*through),
             Event::Head { sequence } => {
                 self.head = self.head.max(*sequence);
+                return;
+            }
+            Event::Retired(pages) => {
+                self.pages = Some(*pages);
                 return;
             }
             Event::Audited(verdict) => {

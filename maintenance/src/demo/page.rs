@@ -183,10 +183,16 @@ fn ribbon(history: &History) -> String {
         true => format!("All {} slots", grouped(shown)),
         false => format!("The first {} of {} slots", grouped(shown), grouped(history.head)),
     };
+    let retired = history.pages.and_then(|pages| pages.through).map_or(String::new(), |through| {
+        format!(
+            " Slots through {} are retired: of each page of them only a ledger is left, which says who won.",
+            grouped(through)
+        )
+    });
     put(
         &mut html,
         format_args!(
-            "</svg>\n<p class=\"note\">{which}, {in_words} a row. Grey: a slot without a transfer, such as the first, which opens the accounts.</p>\n</section>\n"
+            "</svg>\n<p class=\"note\">{which}, {in_words} a row. Grey: a slot without a transfer, such as the first, which opens the accounts.{retired}</p>\n</section>\n"
         ),
     );
     html

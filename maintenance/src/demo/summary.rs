@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use super::Role;
+use super::events::Pages;
 use super::history::{History, What};
 use super::plan::{Plan, Shape};
 use crate::arguments::Demo;
@@ -43,6 +44,10 @@ pub fn end(history: &History, plan: &Plan, location: &Location, report: &Path, a
     );
     put(&mut text, format_args!("killed     {}", killed(history, plan)));
     put(&mut text, format_args!("log        head {head}, folded through {folded} in {folds} folds"));
+    if let Some(Pages { retired, begun, through }) = history.pages {
+        let through = through.map_or(String::new(), |through| format!(", through slot {through}"));
+        put(&mut text, format_args!("pages      {retired} of {begun} retired{through}"));
+    }
     match &history.verdict {
         Some(verdict) => put(&mut text, format_args!("{verdict}")),
         None => put(&mut text, format_args!("audit      none")),

@@ -1,7 +1,7 @@
 //! A writer of the demo: moves money, a transaction a transfer, with every put in its journal before it is sent.
 
 use commit_log::slot::Sequence;
-use commit_log::store::{CommitError, Store};
+use commit_log::store::{CommitError, Store, StoreError};
 use commit_log::transaction::Transaction;
 
 use super::bank::{self, Balances, TransferRow};
@@ -71,7 +71,7 @@ impl Writer {
                         return Ok(());
                     }
                 }
-                Err(error) if error.is_conflict() || matches!(error, CommitError::OutOfTime { .. }) => {
+                Err(error) if may_run_again(&error) => {
                     self.notes.lost().map_err(demo)?;
                     last = Some(error);
                 }
@@ -114,6 +114,13 @@ impl Writer {
         self.notes.resolved(sequence, as_what).map_err(demo)?;
         Ok(resolved)
     }
+}
+
+/// Whether nothing of it is committed and another run may be luckier: somebody was faster, or the log was retired past this
+/// writer while it slept.
+fn may_run_again(error: &CommitError) -> bool {
+    let behind = matches!(error, CommitError::Store(StoreError::Behind));
+    error.is_conflict() || behind || matches!(error, CommitError::OutOfTime { .. })
 }
 
 fn demo(error: impl std::error::Error + Send + Sync + 'static) -> Failure {

@@ -132,6 +132,7 @@ impl Shares {
                 | Event::Resolved { .. }
                 | Event::Head { .. }
                 | Event::Folded { .. }
+                | Event::Retired(_)
                 | Event::Audited(_)
                 | Event::Done => {}
             },

@@ -14,6 +14,7 @@ use crate::command::Exit;
 use crate::connect::existing;
 use crate::failure::Failure;
 use crate::location::Location;
+use crate::pages::first_page;
 
 /// Where a store stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -34,6 +35,8 @@ pub struct Status {
     pub tail_bytes: u64,
     /// How many slots a page of the log has.
     pub page_size: u32,
+    /// The lowest page that is not retired.
+    pub first_page: u64,
     /// The newest manifest. `None` when nobody ever held the store.
     pub manifest: Option<u64>,
     /// Who took the store last. `None` when nobody ever did.
@@ -73,6 +76,7 @@ async fn look(store: &Store, location: &Location, environment: &Environment) -> 
     let AdoptionRecord { log, page_size, origin, .. } = store.log().record().clone();
     let covered = view.base().covered().filter(|covered| *covered >= origin);
     let before_origin = origin.previous();
+    let first_page = first_page(store).await.map_err(|error| Failure::store(location, error))?;
     let last_take = match view.base().manifest().map(|manifest| manifest.writer_epoch()) {
         Some(epoch) => Some(take(store, location, environment, epoch).await?),
         None => None,
@@ -86,6 +90,7 @@ async fn look(store: &Store, location: &Location, environment: &Environment) -> 
         tail_slots: view.head().map_or(0, |head| head.above(covered.or(before_origin))),
         tail_bytes: view.overlay().bytes() as u64,
         page_size: page_size.get(),
+        first_page: first_page.get(),
         manifest: view.base().manifest_id(),
         last_take,
     })
@@ -104,6 +109,15 @@ async fn take(store: &Store, location: &Location, environment: &Environment, epo
     Ok(Take { epoch, at_millis, ago_millis })
 }
 
+impl Status {
+    fn retired(&self) -> &'static str {
+        match self.first_page > (self.origin - 1) / u64::from(self.page_size) {
+            true => "those below are retired",
+            false => "none is retired yet",
+        }
+    }
+}
+
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let number = |number: Option<u64>| number.map_or("none yet".to_owned(), |number| number.to_string());
@@ -112,6 +126,7 @@ impl fmt::Display for Status {
         writeln!(f, "head            {}", number(self.head))?;
         writeln!(f, "folded through  {}", number(self.folded_through))?;
         writeln!(f, "tail            {} slots not folded yet, {} B of rows", self.tail_slots, self.tail_bytes)?;
+        writeln!(f, "first page      {}, {}", self.first_page, self.retired())?;
         writeln!(f, "manifest        {}", number(self.manifest))?;
         match self.last_take {
             None => f.write_str("last held       by nobody yet"),

@@ -4,6 +4,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use super::super::audit::{Finding, Verdict};
+use super::super::events::Pages;
 use super::super::history::Mark;
 use super::super::plan::{Plan, Shape};
 use super::*;
@@ -49,6 +50,7 @@ fn synthetic(writers: u16, transfers: u32) -> History {
     }
     let commits = u64::from(transfers);
     history.mark(Mark { at: at + 30, role: Role::Folder, what: What::Folded(commits + 1) });
+    history.pages = Some(Pages { retired: 41, begun: 79, through: Some(2_624) });
     history.verdict = Some(Verdict {
         accounts: 100,
         total_before: 100_000,
@@ -102,6 +104,7 @@ fn every_drawing_says_what_it_shows() {
     assert_eq!(page.matches("<title>").count(), drawings + 1);
     assert!(page.contains("<desc>When writer 2 won a slot"));
     assert!(page.contains("killed at"));
+    assert!(page.contains("<dt>pages of the log retired</dt><dd>41 of 79</dd>") && page.contains("Slots through 2,624 are"));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::super::Role;
 use super::super::audit::Verdict;
+use super::super::events::Pages;
 use super::super::history::{History, Tally};
 use super::draw::{Scale, escaped, grouped, seconds};
 
@@ -43,15 +44,18 @@ pub(super) fn lead(history: &History) -> String {
     )
 }
 
-pub(super) fn figures(history: &History) -> [(String, &'static str); 5] {
+pub(super) fn figures(history: &History) -> [(String, &'static str); 6] {
     let sum = |of: fn(&Tally) -> u64| grouped(history.tallies.values().map(of).sum());
     let unknown = history.verdict.as_ref().map_or(0, |verdict| verdict.unknown_landed + verdict.unknown_never);
+    let of = |pages: Pages| format!("{} of {}", grouped(pages.retired), grouped(pages.begun));
+    let pages = history.pages.map_or("–".to_owned(), of);
     [
         (grouped(history.commits()), "commits"),
         (sum(|tally| tally.lost), "lost races, each tried again"),
         (sum(|tally| tally.kills), "kills"),
         (grouped(unknown), "unknown puts, resolved"),
         (sum(|tally| tally.folds), "folds"),
+        (pages, "pages of the log retired"),
     ]
 }
 

@@ -1,0 +1,275 @@
+//! Retiring under real stores: who drives it, and what a process meets that slept meanwhile.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use commit_log::adoption::{AdoptionError, FreshLog};
+use commit_log::bucket::{ObjectName, Pace};
+use commit_log::holder::HoldError;
+use commit_log::log::Outcome;
+use commit_log::retire::{RetireError, RetireMode};
+use commit_log::slot::PageSize;
+use commit_log::store::{BodyError, CommitError, Store, StoreBuilder, StoreError};
+use commit_log::transaction::Transaction;
+use commit_log_kit::bucket::Operation;
+use commit_log_kit::clock::Timeline;
+use commit_log_kit::scripted::{Fate, PathClass, ScriptedBucket};
+use futures::TryStreamExt;
+use object_store::memory::InMemory;
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt};
+use slatedb::config::{GarbageCollectorDirectoryOptions, GarbageCollectorOptions, Settings};
+
+use crate::holding::settings;
+use crate::pins::{keep_least, nothing};
+use crate::support::{PAGE, ROOT, environment, is, sequence};
+
+struct Stores {
+    memory: Arc<InMemory>,
+    timeline: Timeline,
+}
+
+impl Stores {
+    fn new() -> Stores {
+        Stores { memory: Arc::default(), timeline: Timeline::begin() }
+    }
+
+    /// A process with a script of its own. It never polls, and waits for an answer as long as the test likes.
+    fn builder(&self, process: u64, page_size: u32) -> (ScriptedBucket, StoreBuilder) {
+        let scripted = ScriptedBucket::new(self.memory.clone());
+        let never = Duration::from_secs(1_000_000);
+        let pace = Pace { attempt: never, call: never, ..Pace::default() };
+        let fresh = FreshLog { page_size: PageSize::new(page_size).unwrap(), ..FreshLog::default() };
+        let builder = Store::builder(ROOT, Arc::new(scripted.clone()) as Arc<dyn ObjectStore>)
+            .environment(environment(self.timeline, process))
+            .pace(pace)
+            .poll(never)
+            .fresh_log(fresh)
+            .settings(settings())
+            .retain_pages(NonZeroU32::MIN);
+        (scripted, builder)
+    }
+
+    async fn has_slot(&self, store: &Store, number: u64) -> bool {
+        let name = ObjectName::Slot(store.log().record().log, sequence(number));
+        self.memory.head(&name.path(&Path::from(ROOT))).await.is_ok()
+    }
+}
+
+async fn put(store: &Store, key: &'static str, value: u64) {
+    let body = async |mut transaction: Transaction| {
+        transaction.put(key, value.to_string())?;
+        Ok::<_, BodyError>((transaction, ()))
+    };
+    store.transact(body).await.unwrap();
+}
+
+async fn value(store: &Store, key: &str) -> Option<Bytes> {
+    store.latest().await.unwrap().get(key.as_bytes()).await.unwrap()
+}
+
+fn collecting(wal_options: Option<GarbageCollectorDirectoryOptions>) -> Settings {
+    let options = GarbageCollectorOptions { wal_options, ..nothing() };
+    Settings { garbage_collector_options: Some(options), ..settings() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn slatedbs_own_collector_retires_as_the_embedders_options_say() {
+    let often = |dry_run, min_age| {
+        let interval = Some(Duration::from_secs(1));
+        Some(GarbageCollectorDirectoryOptions { interval, min_age, dry_run })
+    };
+    let hour = Duration::from_secs(3600);
+    let cases = [
+        (often(false, Duration::ZERO), true),
+        (often(true, Duration::ZERO), false),
+        (often(false, hour), false),
+        (None, false),
+    ];
+    for (wal_options, retires) in cases {
+        let stores = Stores::new();
+        let (_, builder) = stores.builder(1, PAGE);
+        let store = builder.settings(collecting(wal_options)).open().await.unwrap();
+        let holder = store.hold().await.unwrap();
+        for number in 0..14 {
+            put(&store, "key", number).await;
+        }
+        // A stop flushes; the next holder's collector has something to retire.
+        holder.stop().await.unwrap();
+        let holder = store.hold().await.unwrap();
+        pass_time(Duration::from_secs(10)).await;
+        assert_eq!(!stores.has_slot(&store, 12).await, retires, "{wal_options:?}");
+        assert!(stores.has_slot(&store, 13).await);
+        holder.stop().await.unwrap();
+        let (_, fresh) = stores.builder(2, PAGE);
+        assert_eq!(value(&fresh.open_existing().await.unwrap(), "key").await, Some(Bytes::from("13")));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn closing_the_store_does_not_wait_for_a_pass_of_its_collector() {
+    let stores = Stores::new();
+    let (scripted, builder) = stores.builder(1, PAGE);
+    let often = GarbageCollectorDirectoryOptions { interval: None, min_age: Duration::ZERO, dry_run: false };
+    let store = builder.settings(collecting(Some(often))).open().await.unwrap();
+    for number in 0..9 {
+        put(&store, "key", number).await;
+    }
+    store.hold().await.unwrap().stop().await.unwrap();
+    // Given a pass that is never answered when it puts its first ledger.
+    let cue = scripted.script(1, is(Operation::Create, PathClass::Retired), Fate::Hang);
+    let holder = store.hold().await.unwrap();
+    while !cue.was_reached() {
+        pass_time(Duration::from_secs(1)).await;
+    }
+    holder.stop().await.unwrap();
+}
+
+/// Lets time pass, and whatever it wakes run.
+async fn pass_time(duration: Duration) {
+    let step = Duration::from_millis(100);
+    for _ in 0..duration.as_millis() / step.as_millis() {
+        tokio::time::advance(step).await;
+        for _ in 0..50 {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// Where a committer falls asleep.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Asleep {
+    BeforeItsPut,
+    InItsPut,
+    /// Its put has landed, and the answer was lost.
+    AfterItsPut,
+}
+
+const COMMITS: u64 = 20_000;
+
+/// Others commit 20,000 times, fold, flush and retire while a committer sleeps.
+async fn sleeps_across_20_000_commits(asleep: Asleep) {
+    let stores = Stores::new();
+    let (_, awake) = stores.builder(1, 1_024);
+    let awake = awake.open().await.unwrap();
+    put(&awake, "first", 0).await;
+    let (scripted, sleeper) = stores.builder(2, 1_024);
+    let sleeper = sleeper.open().await.unwrap();
+    let mut transaction = sleeper.begin();
+    transaction.get(b"mine").await.unwrap();
+    transaction.put("mine", "slept").unwrap();
+    let resend = if asleep == Asleep::AfterItsPut { 2 } else { 1 };
+    let put_of_slot = || is(Operation::Create, PathClass::Commits);
+    let cue = scripted.script(resend, put_of_slot(), Fate::Hold);
+    if asleep == Asleep::AfterItsPut {
+        scripted.script(1, put_of_slot(), Fate::LoseAnswer);
+    }
+    let committing = sleeper.clone();
+    let commit = async move { committing.commit(transaction).await };
+    let mut waking = Some(commit);
+    let running = if asleep == Asleep::BeforeItsPut { None } else { waking.take().map(tokio::spawn) };
+    if running.is_some() {
+        cue.reached().await;
+    }
+    for number in 1..=COMMITS {
+        put(&awake, "key", number).await;
+    }
+    awake.hold().await.unwrap().stop().await.unwrap();
+    let retired = awake.retire(&keep_least(), RetireMode::Retire).await.unwrap();
+    assert_eq!(retired.pages, 0..19);
+    cue.release();
+    let ended = match (running, waking) {
+        (Some(running), _) => running.await.unwrap(),
+        (None, Some(commit)) => commit.await,
+        (None, None) => unreachable!(),
+    };
+    let expected = match (asleep, ended) {
+        (Asleep::AfterItsPut, Ok(committed)) => {
+            assert_eq!(committed.sequence, sequence(2));
+            let outcome = awake.outcome(committed.transaction, committed.sequence).await.unwrap();
+            assert_eq!(outcome, Outcome::Landed);
+            Some(Bytes::from("slept"))
+        }
+        (Asleep::BeforeItsPut | Asleep::InItsPut, Err(CommitError::TooOld)) => None,
+        (_, ended) => panic!("{asleep:?}: {ended:?}"),
+    };
+    // What it left under a retired name is nobody's, and is swept.
+    assert!(stores.has_slot(&awake, 2).await);
+    for store in [&awake, &sleeper] {
+        assert_eq!(value(store, "mine").await, expected, "{asleep:?}");
+        assert_eq!(value(store, "key").await, Some(Bytes::from(COMMITS.to_string())));
+    }
+    let (_, fresh) = stores.builder(3, 1_024);
+    assert_eq!(value(&fresh.open_existing().await.unwrap(), "mine").await, expected);
+    let swept = awake.retire(&keep_least(), RetireMode::Retire).await.unwrap().swept;
+    assert_eq!((swept, stores.has_slot(&awake, 2).await), (1, false));
+    // The sleeper goes on.
+    put(&sleeper, "mine", 1).await;
+    assert_eq!(value(&awake, "mine").await, Some(Bytes::from("1")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_committer_that_wakes_before_its_put_after_20_000_commits_starts_again_from_the_store() {
+    sleeps_across_20_000_commits(Asleep::BeforeItsPut).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_committer_that_wakes_in_its_put_after_20_000_commits_has_committed_nothing() {
+    sleeps_across_20_000_commits(Asleep::InItsPut).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_committer_that_wakes_after_its_put_after_20_000_commits_has_committed_once() {
+    sleeps_across_20_000_commits(Asleep::AfterItsPut).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_reader_that_slept_past_a_retirement_reads_everything_and_its_old_view_stays_true() {
+    let stores = Stores::new();
+    let (_, awake) = stores.builder(1, PAGE);
+    let awake = awake.open().await.unwrap();
+    put(&awake, "key", 0).await;
+    let (_, reader) = stores.builder(2, PAGE);
+    let reader = reader.open_existing().await.unwrap();
+    let old = reader.view();
+    for number in 1..30 {
+        put(&awake, "key", number).await;
+    }
+    awake.hold().await.unwrap().stop().await.unwrap();
+    let retired = awake.retire(&keep_least(), RetireMode::Retire).await.unwrap();
+    assert_eq!(retired.pages, 0..7);
+    assert_eq!(value(&reader, "key").await, Some(Bytes::from("29")));
+    assert_eq!(old.get(b"key").await.unwrap(), Some(Bytes::from("0")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_dropped_and_created_again_under_a_live_handle_never_shows_through_it() {
+    let stores = Stores::new();
+    let (_, old) = stores.builder(1, PAGE);
+    let old = old.open().await.unwrap();
+    put(&old, "old", 1).await;
+    let objects: Vec<_> = stores.memory.list(None).try_collect().await.unwrap();
+    for object in objects {
+        stores.memory.delete(&object.location).await.unwrap();
+    }
+    let (_, new) = stores.builder(2, PAGE);
+    let new = new.open().await.unwrap();
+    for number in 0..14 {
+        put(&new, "new", number).await;
+    }
+    new.hold().await.unwrap().stop().await.unwrap();
+    // Every way by which the old handle meets the new store's files says so.
+    let other_log = |error: &StoreError| matches!(error, StoreError::Adoption(AdoptionError::OtherLog));
+    assert!(other_log(&old.look().await.unwrap_err()));
+    assert!(matches!(old.retire(&keep_least(), RetireMode::Retire).await, Err(RetireError::Adoption(AdoptionError::OtherLog))));
+    assert!(matches!(old.hold().await, Err(HoldError::Take(_))));
+    assert_eq!(old.view().get(b"new").await.unwrap(), None);
+    // And what it commits goes where the old store was: docs/decisions/0005.
+    put(&old, "old", 2).await;
+    assert_eq!(value(&new, "old").await, None);
+    let (_, fresh) = stores.builder(3, PAGE);
+    let fresh = fresh.open_existing().await.unwrap();
+    assert_eq!((value(&fresh, "old").await, value(&fresh, "new").await), (None, Some(Bytes::from("13"))));
+}
