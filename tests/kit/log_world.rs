@@ -151,7 +151,8 @@ fn report(shared: &Shared, verdict: Result<(), Violation>) -> Report {
 async fn found(world: &World, bucket: &SimulatedBucket, plan: &Plan) -> AdoptionRecord {
     let clock = Arc::new(SimulatedClock::new(world.timeline(), ClockMode::Steady, Skew::default()));
     let mut random = stream(plan.seed, 4);
-    let environment = Environment { clock, randomness: Arc::new(Randomness::from_seed(random.random())) };
+    let environment =
+        Environment { clock: clock.clone(), stopwatch: clock, randomness: Arc::new(Randomness::from_seed(random.random())) };
     let door = Bucket::new(bucket.link(FOUNDER), ROOT.into(), environment, Pace::default());
     let deadline = door.deadline();
     let fresh = FreshLog { page_size: plan.page_size, least_retention: plan.least_retention, ..FreshLog::default() };

@@ -41,7 +41,7 @@ fn door(shared: &Shared, process: Process) -> Bucket {
     let clock = Arc::new(SimulatedClock::new(shared.world.timeline(), ClockMode::Wild, skew));
     shared.state().clocks.push(Arc::clone(&clock));
     let randomness = Arc::new(Randomness::from_seed(random.random()));
-    let environment = Environment { clock: clock.clone(), randomness };
+    let environment = Environment { clock: clock.clone(), stopwatch: clock, randomness };
     Bucket::new(shared.bucket.link(process), Shared::root(), environment, pace(&mut random))
 }
 

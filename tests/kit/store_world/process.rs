@@ -45,7 +45,8 @@ impl Scene {
     /// Opens the store as one incarnation of a process, trying again for as long as a person would.
     pub(super) async fn open(&self, who: Incarnation) -> Option<Session> {
         let randomness = Arc::new(Randomness::from_seed(self.draw.stream([who.process, who.run, 1]).random()));
-        let environment = Environment { clock: self.clock(who.process), randomness };
+        let clock = self.clock(who.process);
+        let environment = Environment { clock: clock.clone(), stopwatch: clock, randomness };
         for _ in 0..OPENS {
             match self.open_once(who, environment.clone()).await {
                 Ok(store) => return Some(Session { scene: self.clone(), who, store }),
