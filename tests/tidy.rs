@@ -23,7 +23,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("guard", &["identity"]),
     ("bucket", &["environment", "error", "frame", "identity", "slot"]),
     ("error", &["bucket", "frame", "slot"]),
-    ("log", &["bucket", "envelope", "error", "identity", "ledger", "record", "slot"]),
+    ("log", &["bucket", "envelope", "environment", "error", "identity", "ledger", "record", "slot"]),
     ("adoption", &["bucket", "envelope", "error", "guard", "identity", "record", "slot"]),
     ("retire", &["adoption", "bucket", "error", "ledger", "log", "record", "slot"]),
     ("wal", &["adoption", "bucket", "envelope", "environment", "error", "frame", "guard", "log", "record", "retire", "slot"]),

@@ -4,29 +4,37 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use rand::rngs::{StdRng, SysRng};
 use rand::{Rng, RngExt, SeedableRng};
 pub use slatedb_common::SystemClock;
 use slatedb_common::clock::DefaultSystemClock;
+use tokio::time::Instant;
 
 /// Where a process takes its time and its random numbers from.
 #[derive(Clone, Debug)]
 pub struct Environment {
     /// The clock. It paces retries, deadlines and polls; no correctness decision compares two machines' clocks.
     pub clock: Arc<dyn SystemClock>,
+    /// Tells how long something took, where more than a pause hangs on it.
+    pub stopwatch: Arc<dyn Stopwatch>,
     /// The random numbers: identities, nonces, jitter.
     pub randomness: Arc<Randomness>,
 }
 
 impl Environment {
-    /// The machine's own clock and the operating system's randomness.
+    /// The machine's own clocks and the operating system's randomness.
     ///
     /// # Errors
     ///
     /// When the operating system has no random numbers to give.
     pub fn system() -> Result<Environment, NoRandomness> {
         let seed = StdRng::try_from_rng(&mut SysRng).map_err(|_| NoRandomness)?;
-        Ok(Environment { clock: Arc::new(DefaultSystemClock::new()), randomness: Arc::new(Randomness(Mutex::new(seed))) })
+        Ok(Environment {
+            clock: Arc::new(DefaultSystemClock::new()),
+            stopwatch: Arc::new(SystemStopwatch::start()),
+            randomness: Arc::new(Randomness(Mutex::new(seed))),
+        })
     }
 
     /// The clock's time in ms since the Unix epoch, zero for a clock that stands before it.
@@ -37,6 +45,52 @@ impl Environment {
     /// `duration`, made shorter or longer by up to half of itself, so that many waiters do not come back at once.
     pub(crate) fn jittered(&self, duration: Duration) -> Duration {
         duration.mul_f64(0.5 + self.randomness.fraction())
+    }
+}
+
+/// Two clocks of one process, read together: each sees what the other may miss.
+pub trait Stopwatch: fmt::Debug + Send + Sync {
+    /// Now, by both clocks.
+    fn read(&self) -> Moment;
+}
+
+/// A moment by both clocks of one process. It means nothing to another process, nor after a restart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// The time since some fixed moment, by a clock that is never set. It may stand still while the machine is suspended.
+    pub monotonic: Duration,
+    /// The calendar's time, which may be set at any moment. It has gone on when a suspended machine wakes.
+    pub wall: DateTime<Utc>,
+}
+
+impl Moment {
+    /// How long `earlier` was ago, by the clock that says more. `None` when a clock went backwards since.
+    pub fn since(self, earlier: Moment) -> Option<Duration> {
+        let by_monotonic = self.monotonic.checked_sub(earlier.monotonic)?;
+        let by_wall = (self.wall - earlier.wall).to_std().ok()?;
+        Some(by_monotonic.max(by_wall))
+    }
+}
+
+/// The machine's own two clocks.
+///
+/// SUBTLE: SlateDB's clock does not serve as the second one. It asks for the calendar's time once and counts on from there by
+/// the monotonic clock, so it misses what that one misses.
+#[derive(Debug)]
+pub struct SystemStopwatch(Instant);
+
+#[allow(clippy::disallowed_methods, reason = "what hands the machine's clocks to everything else must read them")]
+impl SystemStopwatch {
+    /// One that counts from now.
+    pub fn start() -> SystemStopwatch {
+        SystemStopwatch(Instant::now())
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "what hands the machine's clocks to everything else must read them")]
+impl Stopwatch for SystemStopwatch {
+    fn read(&self) -> Moment {
+        Moment { monotonic: self.0.elapsed(), wall: Utc::now() }
     }
 }
 

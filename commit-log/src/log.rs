@@ -8,6 +8,7 @@ mod page;
 pub mod settle;
 mod tail;
 mod unresolved;
+mod win_check;
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use tokio::sync::watch;
 
 use crate::bucket::Bucket;
 use crate::envelope::{Rules, Slot};
+use crate::environment::Moment;
 use crate::identity::TransactionId;
 use crate::record::AdoptionRecord;
 use crate::slot::{Page, Sequence};
@@ -29,6 +31,7 @@ use unresolved::Unresolved;
 pub use offer::{Commit, Offer, OfferError};
 pub use outcome::{CloseError, Closing, Outcome};
 pub use tail::{Proof, TailError};
+pub use win_check::WinCheck;
 
 /// An attempt that is about to be made: the pair to make durable, for whoever must know its outcome after a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,13 +59,23 @@ pub struct LogOptions {
     pub prove_every: u32,
     /// Called before the first put of every offer.
     pub before_put: Option<BeforePut>,
+    /// When the ledger is read after a put was answered *created*. At every win on a log that does not promise the retention
+    /// which this check needs, whatever is asked for.
+    pub win_check: WinCheck,
 }
 
 impl Default for LogOptions {
     /// Slots up to 8 MiB; 64 MiB of them in memory; every sixteenth idle poll is proved, a sixteenth more requests for a
-    /// reader that notices within sixteen polls that it slept past a retirement.
+    /// reader that notices within sixteen polls that it slept past a retirement. The ledger is read at every win.
     fn default() -> LogOptions {
-        LogOptions { max_slot_bytes: 8 << 20, route: None, remembered_bytes: 64 << 20, prove_every: 16, before_put: None }
+        LogOptions {
+            max_slot_bytes: 8 << 20,
+            route: None,
+            remembered_bytes: 64 << 20,
+            prove_every: 16,
+            before_put: None,
+            win_check: WinCheck::Always,
+        }
     }
 }
 
@@ -72,6 +85,7 @@ impl fmt::Debug for LogOptions {
             .field("max_slot_bytes", &self.max_slot_bytes)
             .field("remembered_bytes", &self.remembered_bytes)
             .field("prove_every", &self.prove_every)
+            .field("win_check", &self.win_check)
             .finish_non_exhaustive()
     }
 }
@@ -90,6 +104,8 @@ struct Inner {
     record: AdoptionRecord,
     rules: Rules,
     options: LogOptions,
+    /// As asked for, where the log allows it.
+    win_check: WinCheck,
     known: Known,
     unresolved: Unresolved,
     absent_polls: AtomicU32,
@@ -107,6 +123,7 @@ impl SlotLog {
         let known = Known::new(Anchor { log: record.log, origin: record.origin, head: None }, options.remembered_bytes);
         let inner = Inner {
             bucket,
+            win_check: options.win_check.allowed_by(&record),
             record,
             rules,
             options,
@@ -155,6 +172,11 @@ impl SlotLog {
 
     fn page_of(&self, sequence: Sequence) -> Page {
         self.inner.record.page_size.page_of(sequence)
+    }
+
+    /// Now, by both clocks of this process.
+    fn moment(&self) -> Moment {
+        self.bucket().environment().stopwatch.read()
     }
 
     /// Takes note of genuine slots.

@@ -1,5 +1,7 @@
 //! The records a log keeps of itself: adoption, leaving, takes. Pure: encode, decode.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use prost::Message;
 
@@ -52,6 +54,11 @@ pub struct AdoptionRecord {
 }
 
 impl AdoptionRecord {
+    /// How long a page is kept at least after its last slot. Zero for no such promise.
+    pub fn least_retention(&self) -> Duration {
+        Duration::from_millis(self.least_retention_millis)
+    }
+
     /// Its bytes.
     pub fn encode(&self) -> Bytes {
         let AdoptionRecord {

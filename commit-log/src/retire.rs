@@ -92,7 +92,14 @@ impl From<AdoptionError> for RetireError {
         match error {
             AdoptionError::Corrupt(corruption) => corruption.into(),
             AdoptionError::Unavailable(failure) => failure.into(),
-            error => RetireError::Adoption(error),
+            error @ (AdoptionError::NoLog
+            | AdoptionError::NativeHistory { .. }
+            | AdoptionError::RecordMissing { .. }
+            | AdoptionError::Taken { .. }
+            | AdoptionError::Left
+            | AdoptionError::OtherLog
+            | AdoptionError::Distrusted(_)
+            | AdoptionError::ReservedKey { .. }) => RetireError::Adoption(error),
         }
     }
 }

@@ -116,7 +116,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// See [`CommitError`]: a *conflict* means that nothing is committed and the transaction may be run again; *unknown*
+    /// See [`CommitError`]: a *conflict* means that nothing is committed and the transaction may be run again; *not served* that
+    /// it is committed, and this process cannot read it yet; *unknown*
     /// that it may be committed.
     pub async fn commit(&self, transaction: Transaction) -> Result<Committed, CommitError> {
         commit::commit(&self.inner.current, transaction.into_parts(), &self.budget()).await

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use commit_log::adoption::{AdoptionError, FreshLog};
-use commit_log::environment::{Environment, Randomness};
+use commit_log::environment::{Environment, Randomness, SystemStopwatch};
 use commit_log::guard::guarded_log;
 use commit_log::identity::LogId;
 use commit_log::record::AdoptionRecord;
@@ -35,7 +35,11 @@ type Memory = Arc<dyn ObjectStore>;
 fn builder(bucket: &Memory, path: &str, process: u64) -> StoreBuilder {
     let randomness = Arc::new(Randomness::from_seed(process));
     Store::builder(path, bucket.clone())
-        .environment(Environment { clock: Arc::new(DefaultSystemClock::new()), randomness })
+        .environment(Environment {
+            clock: Arc::new(DefaultSystemClock::new()),
+            stopwatch: Arc::new(SystemStopwatch::start()),
+            randomness,
+        })
         .fresh_log(FreshLog { page_size: PageSize::new(PAGE).unwrap(), ..FreshLog::default() })
         .settings(settings())
         .poll(Duration::from_secs(1_000_000))

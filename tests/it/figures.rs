@@ -3,13 +3,14 @@
 use commit_log::adoption::{FreshLog, find, find_or_begin};
 use commit_log::bucket::Bucket;
 use commit_log::identity::TransactionId;
-use commit_log::log::{LogOptions, Offer, Outcome, Proof};
+use commit_log::log::{LogOptions, Offer, Outcome, Proof, WinCheck};
 use commit_log_kit::clock::Timeline;
 use commit_log_kit::scripted::{Mark, PathClass, ScriptedBucket};
 use object_store::memory::InMemory;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::support::{LATENCY, Process, ROOT, Spent, World, distant, scripted, sequence};
 
@@ -21,6 +22,19 @@ async fn a_warm_commit_that_nobody_contests_costs_one_put_and_one_ledger_read() 
         let mark = process.mark();
         process.commit().await;
         assert_eq!(process.since(mark), Spent { puts: 1, ledger_reads: 1, ..Spent::default() });
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_warm_commit_costs_one_put_and_nothing_else_where_only_slow_wins_are_checked() {
+    let bound = Duration::from_secs(2);
+    let world = World::with(FreshLog { least_retention: bound * 4, ..FreshLog::default() }).await;
+    let process = world.process_with(LogOptions { win_check: WinCheck::WhenSlow(bound), ..LogOptions::default() });
+    process.load(None).await;
+    for _ in 0..9 {
+        let mark = process.mark();
+        process.commit().await;
+        assert_eq!(process.since(mark), Spent { puts: 1, ..Spent::default() });
     }
 }
 

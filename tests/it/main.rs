@@ -26,3 +26,4 @@ mod stores;
 mod support;
 mod tail;
 mod traced;
+mod win_check;

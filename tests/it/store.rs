@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use commit_log::bucket::ObjectName;
-use commit_log::environment::{Environment, Randomness};
+use commit_log::environment::{Environment, Randomness, SystemStopwatch};
 use commit_log::holder::HoldingOptions;
 use commit_log::log::Outcome;
 use commit_log::store::{BodyError, CommitError, OpenError, Store, StoreBuilder, TransactError};
@@ -18,7 +18,11 @@ use object_store::memory::InMemory;
 use slatedb_common::clock::DefaultSystemClock;
 
 fn environment(seed: u64) -> Environment {
-    Environment { clock: Arc::new(DefaultSystemClock::new()), randomness: Arc::new(Randomness::from_seed(seed)) }
+    Environment {
+        clock: Arc::new(DefaultSystemClock::new()),
+        stopwatch: Arc::new(SystemStopwatch::start()),
+        randomness: Arc::new(Randomness::from_seed(seed)),
+    }
 }
 
 fn bucket() -> Arc<ScriptedBucket> {

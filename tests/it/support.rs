@@ -49,8 +49,15 @@ pub(crate) struct Process {
 
 /// Time and randomness of one process.
 pub(crate) fn environment(timeline: Timeline, seed: u64) -> Environment {
-    let clock = Arc::new(SimulatedClock::new(timeline, ClockMode::Steady, Skew { offset: TimeDelta::zero(), drift_ppm: 0 }));
-    Environment { clock, randomness: Arc::new(Randomness::from_seed(seed)) }
+    environment_by(machine_clock(timeline), seed)
+}
+
+fn machine_clock(timeline: Timeline) -> Arc<SimulatedClock> {
+    Arc::new(SimulatedClock::new(timeline, ClockMode::Steady, Skew { offset: TimeDelta::zero(), drift_ppm: 0 }))
+}
+
+fn environment_by(clock: Arc<SimulatedClock>, seed: u64) -> Environment {
+    Environment { clock: clock.clone(), stopwatch: clock, randomness: Arc::new(Randomness::from_seed(seed)) }
 }
 
 /// `store` as one process sees it, behind a script.
@@ -100,6 +107,15 @@ impl World {
     pub(crate) fn process_over(&self, store: Arc<dyn ObjectStore>, options: LogOptions) -> Process {
         let (scripted, bucket) = scripted(store, self.timeline, self.seeds.fetch_add(1, Ordering::Relaxed));
         Process { scripted, log: SlotLog::new(bucket, self.record.clone(), options) }
+    }
+
+    /// A process that knows nothing of the log yet, and its clock.
+    pub(crate) fn process_with_clock(&self, options: LogOptions) -> (Process, Arc<SimulatedClock>) {
+        let clock = machine_clock(self.timeline);
+        let environment = environment_by(clock.clone(), self.seeds.fetch_add(1, Ordering::Relaxed));
+        let scripted = ScriptedBucket::new(self.memory.clone());
+        let bucket = Bucket::new(Arc::new(scripted.clone()), Path::from(ROOT), environment, Pace::default());
+        (Process { scripted, log: SlotLog::new(bucket, self.record.clone(), options) }, clock)
     }
 
     /// A process that has read the log from its origin on.

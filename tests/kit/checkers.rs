@@ -8,9 +8,11 @@ pub mod end_of_the_tail_is_proven;
 mod fixture;
 pub mod hole_above_the_floor_is_damage;
 pub mod ledger_before_delete;
+pub mod live_checkpoint_keeps_its_slots;
 pub mod neighbours_do_not_vouch;
 pub mod no_gaps_none_invented;
 pub mod no_other_incarnation;
+pub mod nothing_unfolded_is_retired;
 pub mod one_transaction_one_open_slot;
 pub mod one_winner_a_slot;
 pub mod own_object_is_a_win;
@@ -21,6 +23,7 @@ pub mod unknown_resolves_and_stays;
 use std::fmt;
 
 use crate::log_world::chronicle::Chronicle;
+use crate::log_world::manifests::Manifests;
 use crate::log_world::told::Told;
 
 /// What a checker judges from.
@@ -30,6 +33,8 @@ pub struct Evidence<'a> {
     pub chronicle: &'a Chronicle,
     /// What clients were told, in order.
     pub told: &'a [Told],
+    /// What the store had folded when, and what held pages back.
+    pub manifests: &'a Manifests,
 }
 
 /// An invariant that does not hold.
@@ -52,6 +57,8 @@ pub type Check = fn(&Evidence<'_>) -> Result<(), String>;
 
 /// Every invariant with its checker. The more telling come first: one wrong answer breaks several.
 pub const ALL: &[(&str, Check)] = &[
+    ("nothing unfolded is retired", nothing_unfolded_is_retired::check),
+    ("a live checkpoint keeps its slots", live_checkpoint_keeps_its_slots::check),
     ("neighbours do not vouch", neighbours_do_not_vouch::check),
     ("a create below the floor is no commit", create_below_the_floor_is_no_commit::check),
     ("own object is a win", own_object_is_a_win::check),

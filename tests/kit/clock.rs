@@ -16,6 +16,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use commit_log::environment::{Moment, Stopwatch};
 use slatedb_common::{SystemClock, SystemClockTicker};
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -142,6 +143,14 @@ impl SystemClock for SimulatedClock {
 
     fn ticker<'a>(&'a self, duration: Duration) -> SystemClockTicker<'a> {
         SystemClockTicker::new(self, duration)
+    }
+}
+
+impl Stopwatch for SimulatedClock {
+    /// A jump moves the wall clock alone, whatever the mode: the machine of a steady clock was set back all the same.
+    fn read(&self) -> Moment {
+        let (counted, offset) = (self.counted(), self.state.lock().unwrap().offset);
+        Moment { monotonic: counted.to_std().expect("a clock goes forward"), wall: beginning() + counted + offset }
     }
 }
 

@@ -3,17 +3,21 @@
 //! ```text
 //! setup ──▶ fault phase, about 200 public calls ──▶ quiet phase ──▶ a hole ──▶ verdict
 //!           committers, sleepers, readers,          everything        is called
-//!           closers, an ideal store, collectors     resolves          damage
+//!           closers, collectors, an ideal store     resolves          damage
+//!           with checkpoints and their readers
 //! ```
 //!
 //! What holds is judged by the checkers from the bucket's history and from what clients were told.
 
+mod actors;
 pub mod batch;
 pub mod chronicle;
 mod collector;
 mod committer;
 mod director;
 mod hole;
+pub mod manifests;
+mod pinned;
 mod plan;
 mod process;
 mod quiet;
@@ -104,23 +108,27 @@ async fn live(world: World, plan: Plan) -> Report {
     let faults = plan.faults.clone();
     let shared = Arc::new(Shared::new(plan, world, bucket.clone(), chronicle));
     bucket.set_all_faults(faults);
-    let verdict = phases(&shared, record).await;
+    let verdict = phases(&shared).await;
     report(&shared, verdict)
 }
 
-async fn phases(shared: &Arc<Shared>, record: AdoptionRecord) -> Result<(), Violation> {
-    let mut director = Director::start(shared, record.clone());
+async fn phases(shared: &Arc<Shared>) -> Result<(), Violation> {
+    let mut director = Director::start(shared);
     director.fault_phase().await?;
-    quiet::quiet_phase(shared, &mut director, &record).await?;
+    quiet::quiet_phase(shared, &mut director).await?;
     hole::destroy_a_slot(shared, 0).await
 }
 
 fn report(shared: &Shared, verdict: Result<(), Violation>) -> Report {
     let mut state = shared.state();
+    // A log holds its callback, and that holds the world.
+    state.logs.clear();
     let (commits, zombies, pages) =
         (state.chronicle.commits(), state.chronicle.zombies().len(), state.chronicle.retired().len());
+    let swept = state.chronicle.swept();
     state.tally.count_many(Event::Commit, commits);
     state.tally.count_many(Event::ZombiePlanted, zombies);
+    state.tally.count_many(Event::ZombieSwept, swept);
     state.tally.count_many(Event::PageRetired, pages);
     if shared.plan.past == Past::Restored {
         state.tally.count(Event::OpenedRestored);
@@ -143,10 +151,11 @@ fn report(shared: &Shared, verdict: Result<(), Violation>) -> Report {
 async fn found(world: &World, bucket: &SimulatedBucket, plan: &Plan) -> AdoptionRecord {
     let clock = Arc::new(SimulatedClock::new(world.timeline(), ClockMode::Steady, Skew::default()));
     let mut random = stream(plan.seed, 4);
-    let environment = Environment { clock, randomness: Arc::new(Randomness::from_seed(random.random())) };
+    let environment =
+        Environment { clock: clock.clone(), stopwatch: clock, randomness: Arc::new(Randomness::from_seed(random.random())) };
     let door = Bucket::new(bucket.link(FOUNDER), ROOT.into(), environment, Pace::default());
     let deadline = door.deadline();
-    let fresh = FreshLog { page_size: plan.page_size, ..FreshLog::default() };
+    let fresh = FreshLog { page_size: plan.page_size, least_retention: plan.least_retention, ..FreshLog::default() };
     let first = find_or_begin(&door, &fresh, &deadline).await.expect("a healthy link");
     if plan.past == Past::Fresh {
         return first;

@@ -29,7 +29,12 @@ pub(crate) fn calm<F: Future<Output = ()>>(test: impl FnOnce(World, SimulatedBuc
 pub(crate) fn door(world: &World, bucket: &SimulatedBucket, process: Process) -> Bucket {
     let clock = Arc::new(SimulatedClock::new(world.timeline(), ClockMode::Steady, Skew::default()));
     let randomness = Arc::new(Randomness::from_seed(u64::from(process.0)));
-    Bucket::new(bucket.link(process), "store".into(), Environment { clock, randomness }, Pace::default())
+    Bucket::new(
+        bucket.link(process),
+        "store".into(),
+        Environment { clock: clock.clone(), stopwatch: clock, randomness },
+        Pace::default(),
+    )
 }
 
 /// A process's log, with pages of four, nothing read of it yet.

@@ -24,7 +24,7 @@ fn builder(world: &World, bucket: &SimulatedBucket, process: u32) -> StoreBuilde
     let randomness = Arc::new(Randomness::from_seed(u64::from(process)));
     // No polls: what a call does not do is not done.
     Store::builder("store", bucket.link(Process(process)))
-        .environment(Environment { clock, randomness })
+        .environment(Environment { clock: clock.clone(), stopwatch: clock, randomness })
         .poll(Duration::from_secs(1_000_000))
 }
 

@@ -66,7 +66,9 @@ impl Sum {
 }
 
 /// What must happen how often in a hundred worlds.
-const FLOORS: [(&str, u64); 11] = [
+const FLOORS: [(&str, u64); 13] = [
+    ("retirements", 50),
+    ("zombies", 1),
     ("kills", 100),
     ("holds", 200),
     ("hand-overs", 100),

@@ -120,12 +120,13 @@ mod tests {
     use slatedb_common::clock::DefaultSystemClock;
 
     use super::*;
-    use crate::environment::Randomness;
+    use crate::environment::{Randomness, SystemStopwatch};
 
     #[tokio::test(start_paused = true)]
     async fn a_deadline_that_is_used_late_does_not_start_late() {
         let clock = Arc::new(DefaultSystemClock::new());
-        let environment = Environment { clock, randomness: Arc::new(Randomness::from_seed(1)) };
+        let randomness = Arc::new(Randomness::from_seed(1));
+        let environment = Environment { clock, stopwatch: Arc::new(SystemStopwatch::start()), randomness };
         // Given a deadline that nobody waited for yet.
         let deadline = Deadline::after(&environment, Duration::from_secs(30));
         // When most of its time has gone by.

@@ -4,9 +4,11 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::envelope::Slot;
+use crate::environment::Moment;
 use crate::slot::Sequence;
 
 use super::chain::Anchor;
+use super::win_check::Free;
 
 /// What is known.
 ///
@@ -19,11 +21,12 @@ struct State {
     slots: VecDeque<Arc<Slot>>,
     bytes: usize,
     max_bytes: usize,
+    free: Option<Free>,
 }
 
 impl Known {
     pub(super) fn new(anchor: Anchor, max_bytes: usize) -> Known {
-        Known(Mutex::new(State { anchor, slots: VecDeque::new(), bytes: 0, max_bytes }))
+        Known(Mutex::new(State { anchor, slots: VecDeque::new(), bytes: 0, max_bytes, free: None }))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -43,6 +46,19 @@ impl Known {
                 state.push(slot);
             }
         }
+    }
+
+    /// Takes note of a sequence that was free. The highest one is kept: it is the next that is offered.
+    pub(super) fn note_free(&self, free: Free) {
+        let mut state = self.state();
+        if state.free.is_none_or(|known| known.sequence <= free.sequence) {
+            state.free = Some(free);
+        }
+    }
+
+    /// When `sequence` was free, as far as that is known.
+    pub(super) fn free_at(&self, sequence: Sequence) -> Option<Moment> {
+        self.state().free.filter(|free| free.sequence == sequence).map(|free| free.at)
     }
 
     /// Starts again further on, at an anchor that was read from the store. Never goes back.

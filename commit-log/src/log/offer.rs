@@ -9,13 +9,16 @@ use tokio::sync::oneshot;
 
 use crate::bucket::{Deadline, DeadlinePassed, Doing, Found, ObjectName, Put};
 use crate::envelope::{Envelope, Refused, Slot, SlotKind, Turn, Write, stamp_after};
+use crate::environment::Moment;
 use crate::error::{Corruption, Unavailable};
 use crate::identity::TransactionId;
+use crate::ledger::Ledger;
 use crate::slot::Sequence;
 
 use super::settle::{Question, SlotSeen, Verdict, judge};
 use super::tail::{Proof, RoundEnd, TailError};
 use super::unresolved::{Admission, Sent};
+use super::win_check::Free;
 use super::{Attempt, SlotLog, chain};
 
 /// The slots that are read at once after a put found its name taken: the winner and the next eight.
@@ -268,8 +271,9 @@ impl Drive {
         loop {
             self.waits_for(Doing::Put(self.name()));
             self.note_sent();
+            let sent = self.log.moment();
             let step = match self.log.bucket().create(self.name(), self.slot.bytes().clone()).await {
-                Put::Created => self.judge_created().await?,
+                Put::Created => self.judge_created(sent).await?,
                 Put::Exists => self.judge_taken().await?,
                 Put::Doubtful(_) => Step::Again,
             };
@@ -280,9 +284,24 @@ impl Drive {
         }
     }
 
-    /// The put was answered *created*: the ledger says whether the name was forgotten before.
-    async fn judge_created(&self) -> Result<Step, OfferError> {
-        self.conclude(SlotSeen::Created, &[]).await
+    /// The put that was about to be sent at `sent` was answered *created*: the ledger says whether the name was forgotten before,
+    /// unless there was no time for that.
+    async fn judge_created(&self, sent: Moment) -> Result<Step, OfferError> {
+        let step = if self.was_quick() {
+            self.decide(&SlotSeen::Created, None, &[])?
+        } else {
+            self.conclude(SlotSeen::Created, &[]).await?
+        };
+        if let Step::Settled(Offer::Won { slot: Some(slot) }) = &step {
+            self.log.inner.known.note_free(Free { sequence: slot.sequence().next(), at: sent });
+        }
+        Ok(step)
+    }
+
+    /// Whether the answer of the put, used now, is a win as it stands. A filler's never is: what it proves is read.
+    fn was_quick(&self) -> bool {
+        let free = self.log.inner.known.free_at(self.slot.sequence());
+        self.slot.envelope().kind == SlotKind::Commit && self.log.inner.win_check.is_quick(free, self.log.moment())
     }
 
     /// The name is taken: by whom, and what followed, in one round of reads.
@@ -316,8 +335,7 @@ impl Drive {
     /// Judges what was seen, and takes note of what may be believed. `following` are the slots that were read after the one
     /// that was seen; the ledger read here is the one that lets them be believed, too.
     async fn conclude(&self, seen: SlotSeen, following: &[Arc<Slot>]) -> Result<Step, OfferError> {
-        let sequence = self.slot.sequence();
-        let page = self.log.page_of(sequence);
+        let page = self.log.page_of(self.slot.sequence());
         self.waits_for(Doing::Read(ObjectName::Ledger(self.log.record().log, page)));
         let ledger = match self.log.read_ledger(page, &self.deadline).await {
             Ok(ledger) => ledger,
@@ -325,14 +343,20 @@ impl Drive {
             // Doubt, not an answer.
             Err(TailError::Unavailable(_) | TailError::Behind { .. }) => return Err(self.out_of_time()),
         };
+        self.decide(&seen, ledger.as_ref(), following)
+    }
+
+    /// Judges what was seen by what the ledger says, which is absent or known to be.
+    fn decide(&self, seen: &SlotSeen, ledger: Option<&Ledger>, following: &[Arc<Slot>]) -> Result<Step, OfferError> {
+        let sequence = self.slot.sequence();
         let retired = ledger.is_some();
         let question = Question { sequence, transaction: self.transaction, own_id: Some(self.slot.own_id()) };
-        let offer = match judge(&question, &seen, ledger.as_ref()) {
+        let offer = match judge(&question, seen, ledger) {
             Verdict::Open => return Ok(Step::Again),
             Verdict::Behind => Offer::Behind,
             Verdict::Won | Verdict::WonByAnotherOffer if retired => Offer::Won { slot: None },
             Verdict::Won => Offer::Won { slot: Some(self.slot.clone()) },
-            Verdict::WonByAnotherOffer => Offer::Won { slot: present(&seen) },
+            Verdict::WonByAnotherOffer => Offer::Won { slot: present(seen) },
             Verdict::Lost { winner } => Offer::Lost { winner },
         };
         if !retired {

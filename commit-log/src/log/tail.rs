@@ -13,6 +13,7 @@ use crate::slot::{Page, Sequence, run};
 use super::SlotLog;
 use super::chain::{self, Anchor, Head};
 use super::known::held_bytes;
+use super::win_check::Free;
 
 /// How many slots are read at once: two hundred at 5 ms each take 26 ms so, and 1.2 s one after another.
 pub(super) const READS_AT_ONCE: u32 = 64;
@@ -87,6 +88,12 @@ impl Unbelieved {
         self.slots.extend(slots);
     }
 
+    /// The sequence that was read as absent, if reading got so far. `anchor` is what was read past.
+    fn end(&self, anchor: &Anchor) -> Option<Sequence> {
+        let next = self.slots.last().map_or(anchor.next(), |slot| slot.sequence().next());
+        self.end_seen.then_some(next)
+    }
+
     fn is_full(&self) -> bool {
         self.slots.len() >= MAX_SLOTS_A_CALL || self.bytes >= MAX_UNBELIEVED_BYTES
     }
@@ -100,6 +107,7 @@ impl SlotLog {
     ///
     /// *Behind* when the store was folded and the log retired past `covered` meanwhile: look at the store again.
     pub async fn load(&self, covered: Option<Sequence>, deadline: &Deadline) -> Result<(), TailError> {
+        let asked = self.moment();
         let record = self.record();
         let covered = covered.filter(|covered| *covered >= record.origin);
         let start = Anchor { log: record.log, origin: record.origin, head: None };
@@ -121,8 +129,9 @@ impl SlotLog {
         self.believe(&anchor, first, &mut unbelieved, deadline).await?;
         self.inner.known.restart(anchor);
         self.advance(&unbelieved.slots);
-        if unbelieved.end_seen {
+        if let Some(sequence) = unbelieved.end(&anchor) {
             self.end_was_proved();
+            self.inner.known.note_free(Free { sequence, at: asked });
             return Ok(());
         }
         self.catch_up(Proof::Always, deadline).await
@@ -136,12 +145,16 @@ impl SlotLog {
     pub async fn catch_up(&self, proof: Proof, deadline: &Deadline) -> Result<(), TailError> {
         let mut width = 1;
         loop {
+            let asked = self.moment();
             let anchor = self.inner.known.anchor();
             let mut unbelieved = self.read_on(&anchor, width, deadline).await?;
             let found = !unbelieved.slots.is_empty();
             if found || unbelieved.suspicion.is_some() || proof == Proof::Always || self.proof_is_due() {
                 self.believe(&anchor, anchor.next(), &mut unbelieved, deadline).await?;
                 self.end_was_proved();
+                if let Some(sequence) = unbelieved.end(&anchor) {
+                    self.inner.known.note_free(Free { sequence, at: asked });
+                }
             }
             self.advance(&unbelieved.slots);
             if unbelieved.end_seen {

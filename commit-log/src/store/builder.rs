@@ -19,7 +19,7 @@ use crate::envelope::Route;
 use crate::environment::{Environment, NoRandomness};
 use crate::error::{Corruption, Unavailable};
 use crate::holder::HoldingOptions;
-use crate::log::{BeforePut, LogOptions, SlotLog, TailError};
+use crate::log::{BeforePut, LogOptions, SlotLog, TailError, WinCheck};
 use crate::retire::RetireOptions;
 use crate::take::TakeError;
 use crate::view::{BaseSettings, Customise, ReadError, SharedCache};
@@ -85,6 +85,14 @@ pub enum OpenError {
     ReservedKeyNotRouted {
         /// The prefix length that was stated.
         prefix_bytes: usize,
+    },
+    /// The log does not promise to keep its pages long enough for the win check that was asked for.
+    #[error("expected a least retention of {} for this win check, found {}", Seconds(*expected), Seconds(*found))]
+    LeastRetention {
+        /// The least that is allowed.
+        expected: Duration,
+        /// What the log's adoption record promises, for ever.
+        found: Duration,
     },
     /// There is no randomness to draw identities from.
     #[error(transparent)]
@@ -197,6 +205,14 @@ impl StoreBuilder {
     /// track of a commit asks for its outcome with it.
     pub fn before_put(mut self, before_put: BeforePut) -> StoreBuilder {
         self.log.before_put = Some(before_put);
+        self
+    }
+
+    /// When the ledger is read after a put was answered *created*: always by default. [`WinCheck::WhenSlow`] is refused at open
+    /// where the log does not promise the retention that it needs; a log that is begun takes it from
+    /// [`FreshLog::least_retention`].
+    pub fn win_check(mut self, check: WinCheck) -> StoreBuilder {
+        self.log.win_check = check;
         self
     }
 
@@ -328,6 +344,10 @@ impl StoreBuilder {
 
     async fn open_log(mut self, bucket: Bucket, record: crate::record::AdoptionRecord) -> Result<Store, OpenError> {
         self.check_settings()?;
+        let (expected, found) = (self.log.win_check.retention_needed(), record.least_retention());
+        if found < expected {
+            return Err(OpenError::LeastRetention { expected, found });
+        }
         if let Some(route) = self.route() {
             if !route(&record.reserved_key) {
                 return Err(OpenError::ReservedKeyNotRouted { prefix_bytes: self.prefix_bytes });

@@ -52,6 +52,18 @@ pub enum CommitError {
         #[source]
         source: OfferError,
     },
+    /// It *is* committed, at this sequence, and this process cannot read it yet: views may lag behind it until a read succeeds.
+    /// Do not run it again.
+    #[error("transaction {transaction} is committed at slot {sequence}, and is not served here yet")]
+    NotServed {
+        /// The transaction.
+        transaction: TransactionId,
+        /// Where it is committed.
+        sequence: Sequence,
+        /// What kept the view from moving.
+        #[source]
+        source: StoreError,
+    },
     /// Nothing was sent.
     #[error("nothing was committed")]
     NotSent(#[source] OfferError),
@@ -93,15 +105,15 @@ pub(super) async fn commit(current: &Current, parts: Parts, budget: &Deadline) -
         let offered = Commit::of(transaction, writes.clone());
         match log.offer(sequence, offered, &log.bucket().deadline()).await {
             Ok(Offer::Won { slot }) => {
-                // What is won is committed, whatever else fails; a view that cannot be moved now is moved by the next read.
+                // What is won is committed, whatever else fails.
                 let moved = match slot {
                     Some(_) => current.install(),
                     None => current.reload_now(&log.bucket().deadline()).await,
                 };
-                if let Err(error) = moved {
-                    tracing::warn!("slot {sequence} is committed and not visible yet: {error}");
-                }
-                return Ok(Committed { transaction, sequence, lost_races });
+                return match moved {
+                    Ok(()) => Ok(Committed { transaction, sequence, lost_races }),
+                    Err(source) => Err(CommitError::NotServed { transaction, sequence, source }),
+                };
             }
             Ok(Offer::Lost { .. }) => {
                 lost_races += 1;

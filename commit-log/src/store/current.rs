@@ -78,7 +78,14 @@ impl From<AdoptionError> for StoreError {
         match error {
             AdoptionError::Corrupt(corruption) => corruption.into(),
             AdoptionError::Unavailable(failure) => failure.into(),
-            error => StoreError::Adoption(error),
+            error @ (AdoptionError::NoLog
+            | AdoptionError::NativeHistory { .. }
+            | AdoptionError::RecordMissing { .. }
+            | AdoptionError::Taken { .. }
+            | AdoptionError::Left
+            | AdoptionError::OtherLog
+            | AdoptionError::Distrusted(_)
+            | AdoptionError::ReservedKey { .. }) => StoreError::Adoption(error),
         }
     }
 }

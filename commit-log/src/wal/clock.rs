@@ -33,6 +33,10 @@ impl RatchetClock {
     pub(super) fn raise(&self, millis: i64) {
         let behind = millis.saturating_sub(self.clock.now().timestamp_millis());
         self.forward_millis.fetch_max(behind, Ordering::SeqCst);
+        // SUBTLE: the machine's clock may have been ahead of `millis` just now, and go back before it is asked again.
+        if DateTime::from_timestamp_millis(millis).is_some() {
+            self.floor_millis.fetch_max(millis, Ordering::SeqCst);
+        }
     }
 
     /// The machine's time, set forward. A time that no date can hold was never told by a clock; then the machine's has to do.
@@ -79,6 +83,35 @@ mod tests {
         assert_eq!(clock.now().timestamp_millis(), ahead.timestamp_millis());
         tokio::time::advance(Duration::from_secs(30)).await;
         assert_eq!(clock.now().timestamp_millis(), (ahead + TimeDelta::seconds(30)).timestamp_millis());
+    }
+
+    /// A machine's clock that somebody sets back.
+    #[derive(Debug)]
+    struct SetBack(AtomicI64);
+
+    impl SystemClock for SetBack {
+        fn now(&self) -> DateTime<Utc> {
+            DateTime::from_timestamp_millis(self.0.load(Ordering::SeqCst)).unwrap()
+        }
+
+        fn sleep<'a>(&'a self, _: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+            unreachable!("nobody waits here")
+        }
+
+        fn ticker<'a>(&'a self, duration: Duration) -> SystemClockTicker<'a> {
+            SystemClockTicker::new(self, duration)
+        }
+    }
+
+    #[test]
+    fn a_machine_that_is_set_back_after_the_clock_was_raised_does_not_take_it_back() {
+        let machine = Arc::new(SetBack(AtomicI64::new(5_000)));
+        let clock = RatchetClock::new(machine.clone());
+        clock.raise(4_900);
+        machine.0.store(4_000, Ordering::SeqCst);
+        assert_eq!(clock.now().timestamp_millis(), 4_900);
+        machine.0.store(6_000, Ordering::SeqCst);
+        assert_eq!(clock.now().timestamp_millis(), 6_000);
     }
 
     #[tokio::test(start_paused = true)]

@@ -17,7 +17,7 @@ use super::*;
 use crate::adoption::{FreshLog, find_or_begin};
 use crate::bucket::{Bucket, ObjectName, Pace};
 use crate::envelope::Write;
-use crate::environment::{Environment, Randomness};
+use crate::environment::{Environment, Randomness, SystemStopwatch};
 use crate::holder::{HoldError, Holder, HoldingOptions};
 use crate::identity::TransactionId;
 use crate::log::{Commit, LogOptions, Offer};
@@ -31,7 +31,11 @@ struct World {
 impl World {
     fn new() -> World {
         let clock = Arc::new(slatedb_common::clock::DefaultSystemClock::new());
-        World { store: Arc::default(), environment: Environment { clock, randomness: Arc::new(Randomness::from_seed(1)) } }
+        let randomness = Arc::new(Randomness::from_seed(1));
+        World {
+            store: Arc::default(),
+            environment: Environment { clock, stopwatch: Arc::new(SystemStopwatch::start()), randomness },
+        }
     }
 
     fn bucket(&self) -> Bucket {

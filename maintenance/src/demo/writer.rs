@@ -1,7 +1,7 @@
 //! A writer of the demo: moves money, a transaction a transfer, with every put in its journal before it is sent.
 
 use commit_log::slot::Sequence;
-use commit_log::store::{CommitError, Store, StoreError};
+use commit_log::store::{CommitError, Committed, Store, StoreError};
 use commit_log::transaction::Transaction;
 
 use super::bank::{self, Balances, TransferRow};
@@ -64,7 +64,9 @@ impl Writer {
         for _ in 0..MAX_RUNS {
             let transaction = self.prepared(id, self.plan.transfer(id)).await?;
             match self.store.commit(transaction).await {
-                Ok(committed) => return self.notes.acknowledged(committed.sequence).map_err(demo),
+                Ok(Committed { sequence, .. }) | Err(CommitError::NotServed { sequence, .. }) => {
+                    return self.notes.acknowledged(sequence).map_err(demo);
+                }
                 Err(CommitError::Unknown { transaction, sequence, .. }) => {
                     self.notes.unknown(sequence).map_err(demo)?;
                     if self.resolve(transaction, sequence).await? == Resolved::Landed {

@@ -11,6 +11,7 @@ use commit_log::error::Corruption;
 use commit_log::identity::{LogId, TransactionId};
 use commit_log::ledger::Ledger;
 use commit_log::log::{Attempt, Outcome};
+use commit_log::retire::ManifestPoint;
 use commit_log::slot::{Page, PageSize, Sequence};
 use object_store::path::Path;
 
@@ -19,6 +20,7 @@ use crate::bucket::{Operation, Process, RequestId};
 use crate::fingerprint::Hash128;
 use crate::history::{Change, Effect, History, Sent};
 use crate::log_world::chronicle::Chronicle;
+use crate::log_world::manifests::{CheckpointNumber, Manifests};
 use crate::log_world::told::{Claim, Mark, SeenSlot, Told};
 
 const ROOT: &str = "store";
@@ -31,6 +33,7 @@ pub(super) struct Story {
     slots: BTreeMap<(u64, u8), Arc<Slot>>,
     last: BTreeMap<u64, Arc<Slot>>,
     genuine: BTreeMap<u64, u8>,
+    manifests: Manifests,
 }
 
 fn sequence(number: u64) -> Sequence {
@@ -49,7 +52,13 @@ impl Story {
     pub(super) const LOG: LogId = LogId::from_bytes([1; 16]);
     pub(super) const OTHER_LOG: LogId = LogId::from_bytes([2; 16]);
 
+    /// A story in which the store has folded all that lands.
     pub(super) fn new() -> Story {
+        Story::unfolded().applied(1_000).flushed(1_000)
+    }
+
+    /// A story in which the store has folded nothing yet.
+    pub(super) fn unfolded() -> Story {
         Story {
             history: History::default(),
             told: Vec::new(),
@@ -57,6 +66,7 @@ impl Story {
             slots: BTreeMap::new(),
             last: BTreeMap::new(),
             genuine: BTreeMap::new(),
+            manifests: Manifests::new(Sequence::FIRST),
         }
     }
 
@@ -147,6 +157,43 @@ impl Story {
         self
     }
 
+    fn write(mut self, point: ManifestPoint) -> Story {
+        self.manifests.write(self.mark(), point);
+        self
+    }
+
+    /// The holder has applied the slots up to `number`.
+    pub(super) fn applied(self, number: u64) -> Story {
+        let latest = self.manifests.latest();
+        self.write(ManifestPoint { next_wal_sst_id: number + 1, ..latest })
+    }
+
+    /// The holder has flushed the slots up to `number`.
+    pub(super) fn flushed(self, number: u64) -> Story {
+        let latest = self.manifests.latest();
+        self.write(ManifestPoint { replay_after_wal_id: number, last_l0_seq: number, ..latest })
+    }
+
+    /// A flush up to `number` died half way, and moved the replay point alone.
+    pub(super) fn half_flushed(self, number: u64) -> Story {
+        let latest = self.manifests.latest();
+        self.write(ManifestPoint { replay_after_wal_id: number, ..latest })
+    }
+
+    pub(super) fn take_checkpoint(mut self) -> Story {
+        self.manifests.take_checkpoint(self.mark(), None);
+        self
+    }
+
+    pub(super) fn drop_checkpoint(mut self, number: usize) -> Story {
+        self.manifests.drop_checkpoint(self.mark(), CheckpointNumber(number));
+        self
+    }
+
+    pub(super) fn withheld(self, number: usize) -> Story {
+        self.tell(Claim::Withheld(CheckpointNumber(number)))
+    }
+
     /// The next answer was asked for now.
     pub(super) fn asked(mut self) -> Story {
         self.asked = Some(self.mark());
@@ -216,6 +263,6 @@ impl Story {
         let root = Path::from(ROOT);
         let mut chronicle = Chronicle::new(&root, Self::LOG, page_size(), Sequence::FIRST, Mark::default());
         chronicle.read_on(&self.history);
-        check(&Evidence { chronicle: &chronicle, told: &self.told })
+        check(&Evidence { chronicle: &chronicle, told: &self.told, manifests: &self.manifests })
     }
 }

@@ -19,7 +19,7 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), String> {
             }
             Claim::Won(_) | Claim::Lost(..) | Claim::Behind(_) | Claim::Unknown(_) | Claim::NothingSent(_) => {}
             Claim::Outcome(..) | Claim::StillOpen(_) | Claim::Opened(_) | Claim::Believed(_) => {}
-            Claim::Served { .. } | Claim::End(_) => {}
+            Claim::Served { .. } | Claim::Withheld(_) | Claim::End(_) => {}
         }
     }
     Ok(())

@@ -16,7 +16,7 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), String> {
                 Claim::Believed(slots) | Claim::Served { slots, .. } => slots.iter().any(|seen| seen.own_id == zombie.own_id()),
                 Claim::Lost(..) | Claim::Behind(_) | Claim::Unknown(_) | Claim::NothingSent(_) => false,
                 Claim::Outcome(..) | Claim::StillOpen(_) | Claim::Opened(_) | Claim::End(_) => false,
-                Claim::Retired { .. } | Claim::Corrupt(_) => false,
+                Claim::Retired { .. } | Claim::Withheld(_) | Claim::Corrupt(_) => false,
             };
             let genuine = evidence.chronicle.genuine().get(&sequence);
             if vouched && genuine.is_none_or(|genuine| genuine.own_id() != zombie.own_id()) {

@@ -25,7 +25,8 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), String> {
                 return Err(format!("{:?} opened {log:?}, and the store is on {:?}", told.process, chronicle.log()));
             }
             Claim::Opened(_) | Claim::Won(_) | Claim::Behind(_) | Claim::Unknown(_) | Claim::NothingSent(_) => {}
-            Claim::Outcome(..) | Claim::StillOpen(_) | Claim::End(_) | Claim::Retired { .. } | Claim::Corrupt(_) => {}
+            Claim::Outcome(..) | Claim::StillOpen(_) | Claim::End(_) | Claim::Retired { .. } => {}
+            Claim::Withheld(_) | Claim::Corrupt(_) => {}
         }
     }
     Ok(())

@@ -16,7 +16,7 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), String> {
             Claim::Believed(slots) => (slots, None),
             Claim::Won(_) | Claim::Lost(..) | Claim::Behind(_) | Claim::Unknown(_) | Claim::NothingSent(_) => continue,
             Claim::Outcome(..) | Claim::StillOpen(_) | Claim::Opened(_) | Claim::End(_) => continue,
-            Claim::Retired { .. } | Claim::Corrupt(_) => continue,
+            Claim::Retired { .. } | Claim::Withheld(_) | Claim::Corrupt(_) => continue,
         };
         if let Some(pair) = slots.windows(2).find(|pair| pair[1].sequence != pair[0].sequence.next()) {
             return Err(format!("{:?} got {:?} after {:?}", told.process, pair[1], pair[0]));

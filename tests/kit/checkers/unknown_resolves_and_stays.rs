@@ -48,7 +48,8 @@ fn said(told: &Told) -> Option<(Attempt, Outcome)> {
         Claim::Lost(attempt, _) | Claim::Behind(attempt) => Some((*attempt, Outcome::Never)),
         Claim::Outcome(attempt, outcome) => Some((*attempt, *outcome)),
         Claim::Unknown(_) | Claim::NothingSent(_) | Claim::StillOpen(_) | Claim::Opened(_) => None,
-        Claim::Believed(_) | Claim::Served { .. } | Claim::End(_) | Claim::Retired { .. } | Claim::Corrupt(_) => None,
+        Claim::Believed(_) | Claim::Served { .. } | Claim::End(_) | Claim::Retired { .. } => None,
+        Claim::Withheld(_) | Claim::Corrupt(_) => None,
     }
 }
 

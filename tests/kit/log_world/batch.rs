@@ -38,13 +38,21 @@ const MOST_RED: usize = 10;
 
 /// What must have happened, in a thousand worlds.
 const EVENT_FLOORS: &[(Event, u64)] = &[
-    (Event::ZombiePlanted, 200),
+    (Event::ZombiePlanted, 500),
     (Event::SleptOverRetirement, 300),
     (Event::UnknownLanded, 500),
     (Event::UnknownNever, 500),
-    (Event::CollectorKilled, 200),
-    (Event::CollectorsRaced, 200),
-    (Event::ZombieSwept, 50),
+    (Event::CollectorKilled, 1_000),
+    (Event::CollectorKilledAmidPage, 150),
+    (Event::CollectorShared, 1_000),
+    (Event::CollectorsRaced, 2_000),
+    (Event::PageRetired, 5_000),
+    (Event::TooYoung, 100),
+    (Event::ZombieSwept, 500),
+    (Event::StalePins, 300),
+    (Event::HalfFlushed, 1_000),
+    (Event::CheckpointRead, 1_500),
+    (Event::KeptByCheckpoint, 800),
     (Event::Restarted, 500),
     (Event::Behind, 50),
     (Event::ReaderBehind, 50),
@@ -61,7 +69,7 @@ const EVENT_FLOORS: &[(Event, u64)] = &[
 /// The faults that must have landed, in a thousand worlds.
 const FAULT_FLOORS: &[(Fault, u64)] = &[
     (Fault::LateLanding, 500),
-    (Fault::LateLandingOnDeletedName, 50),
+    (Fault::LateLandingOnDeletedName, 400),
     (Fault::MetOwnObject, 200),
     (Fault::SpuriousExists, 300),
     (Fault::ListMovedBetweenPages, 300),

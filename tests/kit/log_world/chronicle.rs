@@ -2,15 +2,15 @@
 //!
 //! Genuine is the first effective create of a name before its page's ledger exists. Nothing here asks the log's code.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use commit_log::bucket::ObjectName;
 use commit_log::envelope::{Slot, SlotKind};
 use commit_log::identity::{LogId, OwnId, TransactionId};
 use commit_log::ledger::Ledger;
-use commit_log::slot::{Page, PageSize, Sequence};
+use commit_log::slot::{Page, PageSize, Sequence, run};
 use object_store::path::Path;
 
 use super::told::Mark;
@@ -205,6 +205,12 @@ impl Chronicle {
         self.page_size.page_of(sequence)
     }
 
+    /// The sequences of a page that are the log's.
+    pub fn sequences_of(&self, page: Page) -> impl Iterator<Item = Sequence> {
+        let sequences = self.page_size.sequences(page).map(|sequences| run(*sequences.start(), *sequences.end()));
+        sequences.into_iter().flatten().filter(|sequence| *sequence >= self.origin)
+    }
+
     /// The genuine slots.
     pub fn genuine(&self) -> &BTreeMap<Sequence, Landed> {
         &self.genuine
@@ -229,6 +235,21 @@ impl Chronicle {
     /// The slots that were created again in retired pages.
     pub fn zombies(&self) -> &[Landed] {
         &self.zombies
+    }
+
+    /// How many zombies were deleted.
+    pub fn swept(&self) -> usize {
+        let gone = |zombie: &Landed| {
+            let mut deleted = self.deleted.iter();
+            deleted.any(|deleted| deleted.sequence == zombie.slot.sequence() && deleted.effect > zombie.effect)
+        };
+        self.zombies.iter().filter(|zombie| gone(zombie)).count()
+    }
+
+    /// Whether a page has a ledger, and slots that were never deleted.
+    pub fn is_amid_a_page(&self) -> bool {
+        let deleted: BTreeSet<_> = self.deleted.iter().map(|deleted| deleted.sequence).collect();
+        self.retired.keys().any(|page| self.sequences_of(*page).any(|sequence| !deleted.contains(&sequence)))
     }
 
     /// The retired pages.

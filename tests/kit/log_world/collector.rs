@@ -1,134 +1,111 @@
-//! A collector, for tests only: retires whole pages as the protocol says, and is killed anywhere.
+//! A collector: the library's own, in a process of its own or beside a committer whose log it shares. It works by what it read
+//! of the store some time ago, and is killed anywhere.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::time::Duration;
 
-use commit_log::bucket::{Bucket, Found, ObjectName};
-use commit_log::envelope::Slot;
-use commit_log::error::{Corruption, Unavailable};
-use commit_log::identity::LogId;
-use commit_log::ledger::Ledger;
-use commit_log::record::AdoptionRecord;
-use commit_log::slot::{Page, Sequence, run};
+use commit_log::log::SlotLog;
+use commit_log::retire::{Collector, Pins, RetireError, RetireMode, RetireOptions};
+use rand::RngExt;
+use rand::rngs::StdRng;
 
-use super::process::door;
+use super::plan::{log_uniform, stream};
+use super::process::Running;
 use super::state::Shared;
 use super::tally::Event;
 use super::told::Claim;
 use crate::bucket::Process;
 
-/// One pass of one collector.
-pub(super) struct Collector {
+/// Where a collector's log comes from.
+pub(super) enum Memory {
+    /// A log of its own, with nothing read of it.
+    Empty,
+    /// A log of its own, read to its end.
+    Loaded,
+    /// The log of a process that commits, with what that remembers.
+    Shared(SlotLog),
+}
+
+/// One collector.
+pub(super) struct Collecting {
     shared: Arc<Shared>,
+    /// The process whose link it uses.
     process: Process,
-    bucket: Bucket,
-    record: AdoptionRecord,
+    /// Its own number, which is the process's, too, if it has that for itself.
+    number: Process,
+    random: StdRng,
 }
 
-/// Why a pass ended early. The next one goes on where it stopped.
-#[derive(Debug)]
-enum Stopped {
-    Unavailable,
-    Corrupt(Corruption),
-    /// A page could not be sealed yet: its ledger appeared while it was read.
-    Again,
-}
-
-impl From<Unavailable> for Stopped {
-    fn from(_: Unavailable) -> Stopped {
-        Stopped::Unavailable
-    }
-}
-
-impl Collector {
-    /// A collector with a link of its own.
-    pub(super) fn new(shared: &Arc<Shared>, process: Process, record: AdoptionRecord) -> Collector {
-        let bucket = door(shared, process);
-        Collector { shared: Arc::clone(shared), process, bucket, record }
+impl Collecting {
+    /// A collector with the number `number`, in `process`.
+    pub(super) fn new(shared: &Arc<Shared>, process: Process, number: Process) -> Collecting {
+        let random = stream(shared.plan.seed, 4_000_000 + u64::from(number.0));
+        Collecting { shared: Arc::clone(shared), process, number, random }
     }
 
-    /// Retires every page that may go, in ascending order, then sweeps what was created again in retired ones.
-    pub(super) async fn pass(&self) {
+    /// Makes a few passes.
+    pub(super) async fn work(mut self, memory: Memory) {
+        let log = match memory {
+            Memory::Empty => Running::start_unread(&self.shared, self.process).await.log,
+            Memory::Loaded => Running::start(&self.shared, self.process, None).await.log,
+            Memory::Shared(log) => log,
+        };
+        let collector = Collector::new(log.clone());
+        for _ in 0..self.random.random_range(1..=2) {
+            let pins = self.shared.state().manifests.pins();
+            if self.random.random_bool(0.3) {
+                self.sleep_before_using(&log, &pins).await;
+            }
+            let options = self.options();
+            self.pass(&collector, &pins, &options).await;
+        }
+    }
+
+    /// What was read may be old by the time it is used.
+    async fn sleep_before_using(&mut self, log: &SlotLog, pins: &Pins) {
+        let pause = log_uniform(&mut self.random, Duration::from_millis(10), Duration::from_secs(20));
+        log.bucket().environment().clock.sleep(pause).await;
+        let mut state = self.shared.state();
+        if state.manifests.pins() != *pins {
+            state.tally.count(Event::StalePins);
+        }
+    }
+
+    fn options(&mut self) -> RetireOptions {
+        let retain_pages = NonZeroU32::new(self.random.random_range(1..=3)).expect("not zero");
+        let min_age = match self.random.random_bool(0.15) {
+            true => log_uniform(&mut self.random, Duration::from_millis(100), Duration::from_secs(10)),
+            false => Duration::ZERO,
+        };
+        RetireOptions { retain_pages, min_age }
+    }
+
+    /// One pass.
+    pub(super) async fn pass(&self, collector: &Collector, pins: &Pins, options: &RetireOptions) {
         self.shared.step();
         let asked = self.shared.mark();
-        match self.retire_and_sweep().await {
-            Ok(()) | Err(Stopped::Unavailable | Stopped::Again) => {}
-            Err(Stopped::Corrupt(corruption)) => self.shared.tell(self.process, asked, Claim::Corrupt(corruption)),
+        self.shared.state().collecting.insert(self.number);
+        let retired = collector.retire(pins, options, RetireMode::Retire).await;
+        self.shared.state().collecting.remove(&self.number);
+        match retired {
+            Ok(retired) if retired.pages.end < retired.first_kept => self.shared.count(Event::TooYoung),
+            Ok(_) | Err(RetireError::Unavailable(_) | RetireError::TimedOut(_)) => {}
+            Err(RetireError::Corrupt(corruption)) => self.shared.tell(self.process, asked, Claim::Corrupt(corruption)),
+            Err(error) => panic!("a pass ended with {error}"),
         }
     }
+}
 
-    async fn retire_and_sweep(&self) -> Result<(), Stopped> {
-        let Some(floor) = self.shared.state().covered else { return Ok(()) };
-        let size = self.record.page_size;
-        let mut page = size.page_of(self.record.origin);
-        // The page of the floor always stays: the next offer needs its parent.
-        while page < size.page_of(floor) {
-            // Deletes begin only after the ledger was read back, whoever wrote it; and the next page only after this one's.
-            if self.ledger(page).await?.is_none() {
-                self.seal(page).await?;
-                self.ledger(page).await?.ok_or(Stopped::Again)?;
-            }
-            page = Page::new(page.get() + 1);
-        }
-        self.sweep(page).await
-    }
+/// What a pass keeps that is to leave nothing behind.
+pub(super) fn everything() -> RetireOptions {
+    RetireOptions { retain_pages: NonZeroU32::MIN, min_age: Duration::ZERO }
+}
 
-    async fn ledger(&self, page: Page) -> Result<Option<Ledger>, Stopped> {
-        let AdoptionRecord { log, page_size, .. } = self.record;
-        let name = ObjectName::Ledger(log, page);
-        let decode = |bytes| Ledger::decode(&bytes, log, page, page_size);
-        match self.bucket.read_decoded(name, &self.bucket.deadline(), decode).await? {
-            Found::Absent => Ok(None),
-            Found::Present(ledger) => Ok(Some(ledger)),
-            Found::Damaged(corruption) => Err(Stopped::Corrupt(corruption)),
-        }
-    }
-
-    /// Writes the ledger of a page that had none.
-    async fn seal(&self, page: Page) -> Result<(), Stopped> {
-        let AdoptionRecord { log, page_size, .. } = self.record;
-        let (first, last) = page_size.sequences(page).expect("a page of a short log").into_inner();
-        let mut slots = Vec::new();
-        for sequence in run(first, last) {
-            slots.push(Arc::new(self.slot(log, page, sequence).await?));
-        }
-        // Read after the slots: while it is absent they are genuine.
-        if self.ledger(page).await?.is_some() {
-            return Err(Stopped::Again);
-        }
-        let broken = |_| Stopped::Corrupt(Corruption::BrokenChain { sequence: first });
-        let ledger = Ledger::seal(log, page, page_size, &slots).map_err(broken)?;
-        self.bucket.create_settled(ObjectName::Ledger(log, page), ledger.encode(), &self.bucket.deadline()).await?;
-        Ok(())
-    }
-
-    async fn slot(&self, log: LogId, page: Page, sequence: Sequence) -> Result<Slot, Stopped> {
-        let name = ObjectName::Slot(log, sequence);
-        let decode = |bytes| Slot::decode(bytes, log, sequence);
-        let found = self.bucket.read_decoded(name, &self.bucket.deadline(), decode).await?;
-        let corruption = match found {
-            Found::Present(slot) => return Ok(slot),
-            Found::Absent => Corruption::Hole { missing: sequence, below: sequence.next() },
-            Found::Damaged(corruption) => corruption,
-        };
-        // Another collector may have been faster.
-        match self.ledger(page).await? {
-            Some(_) => Err(Stopped::Again),
-            None => Err(Stopped::Corrupt(corruption)),
-        }
-    }
-
-    /// Deletes every slot in a page below `kept`. All of those have ledgers that were read.
-    async fn sweep(&self, kept: Page) -> Result<(), Stopped> {
-        let AdoptionRecord { log, page_size, origin, .. } = self.record;
-        let names = self.bucket.list_from(ObjectName::Slot(log, origin), &self.bucket.deadline()).await?;
-        let listed = names.iter().filter_map(|name| Sequence::from_name(name));
-        for sequence in listed.filter(|sequence| page_size.page_of(*sequence) < kept) {
-            let zombie = self.shared.state().chronicle.zombies().iter().any(|zombie| zombie.slot.sequence() == sequence);
-            self.bucket.delete(ObjectName::Slot(log, sequence)).await?;
-            if zombie {
-                self.shared.count(Event::ZombieSwept);
-            }
-        }
-        Ok(())
-    }
+/// One pass of a new collector that retires everything that it may.
+pub(super) async fn pass_once(shared: &Arc<Shared>) {
+    let process = shared.new_process();
+    let log = Running::start_unread(shared, process).await.log;
+    let pins = shared.state().manifests.pins();
+    Collecting::new(shared, process, process).pass(&Collector::new(log), &pins, &everything()).await;
 }

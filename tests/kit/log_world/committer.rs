@@ -42,6 +42,7 @@ impl Committer {
     pub(super) async fn start(shared: &Arc<Shared>, number: usize, process: Process) -> Committer {
         let before_put = before_put(Arc::clone(shared), number, process);
         let running = Running::start(shared, process, Some(before_put)).await;
+        shared.state().logs.insert(process, running.log.clone());
         let random = stream(shared.plan.seed, 2_000_000 + u64::from(process.0));
         Committer { running, number, random }
     }

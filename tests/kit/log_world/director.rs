@@ -1,17 +1,18 @@
-//! The fault phase of a log world: who is stopped, killed and cut off when, and how far the ideal store has folded.
+//! The fault phase of a log world: who is stopped, killed and cut off when, how far the ideal store has folded, and what
+//! checkpoints are held on it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use commit_log::record::AdoptionRecord;
+use commit_log::retire::ManifestPoint;
+use commit_log::slot::Sequence;
 use rand::RngExt;
 use rand::rngs::StdRng;
-use tokio::task::JoinHandle;
 
-use super::collector::Collector;
-use super::committer::Committer;
+use super::actors::Actors;
+use super::manifests::CheckpointNumber;
 use super::plan::{log_uniform, stream};
 use super::state::Shared;
 use super::tally::Event;
@@ -20,6 +21,9 @@ use crate::checkers::Violation;
 
 /// A world whose processes are all stopped makes no steps; its faults end after so long.
 const LONGEST_FAULT_PHASE: Duration = Duration::from_secs(3600);
+
+/// More checkpoints at once would hold back every page of most worlds.
+const MOST_CHECKPOINTS: usize = 2;
 
 /// How many of the director's own acts pass between two looks of the checkers.
 const ACTS_BETWEEN_CHECKS: u64 = 24;
@@ -30,48 +34,23 @@ enum Undo {
     Resume(Process),
     Heal(Process),
     Release(usize),
-}
-
-struct Actor {
-    process: Process,
-    task: JoinHandle<()>,
+    Drop(CheckpointNumber),
 }
 
 /// The director.
 pub(super) struct Director {
     shared: Arc<Shared>,
-    record: AdoptionRecord,
     random: StdRng,
-    committers: Vec<Actor>,
-    collectors: Vec<Actor>,
+    actors: Actors,
     stages: Vec<Stage>,
     undo: BTreeMap<Duration, Undo>,
 }
 
 impl Director {
     /// Starts the committers.
-    pub(super) fn start(shared: &Arc<Shared>, record: AdoptionRecord) -> Director {
-        let mut director = Director {
-            shared: Arc::clone(shared),
-            record,
-            random: stream(shared.plan.seed, 1),
-            committers: Vec::new(),
-            collectors: Vec::new(),
-            stages: Vec::new(),
-            undo: BTreeMap::new(),
-        };
-        for number in 0..shared.plan.committers as usize {
-            let actor = director.committer(number);
-            director.committers.push(actor);
-        }
-        director
-    }
-
-    fn committer(&self, number: usize) -> Actor {
-        let process = self.shared.new_process();
-        let shared = Arc::clone(&self.shared);
-        let task = tokio::spawn(async move { Committer::start(&shared, number, process).await.work().await });
-        Actor { process, task }
+    pub(super) fn start(shared: &Arc<Shared>) -> Director {
+        let (random, actors) = (stream(shared.plan.seed, 1), Actors::start(shared));
+        Director { shared: Arc::clone(shared), random, actors, stages: Vec::new(), undo: BTreeMap::new() }
     }
 
     /// Directs until the world has made its steps, then stops whatever goes wrong.
@@ -90,7 +69,7 @@ impl Director {
             if acts % ACTS_BETWEEN_CHECKS == 0 {
                 self.shared.check()?;
             }
-            self.reap().await?;
+            self.actors.reap().await?;
         }
         self.end_faults();
         self.shared.check()
@@ -102,66 +81,66 @@ impl Director {
 
     fn act(&mut self) {
         match self.random.random_range(0..100) {
-            0..30 => self.fold(),
-            30..50 => self.collect(),
-            50..64 => self.pause(),
-            64..72 => self.restart(),
-            72..78 => self.kill_collector(),
-            78..84 => self.cut_off(),
-            84..96 => self.stage(),
+            0..29 => self.fold(),
+            29..48 => self.collect(),
+            48..53 => self.take_checkpoint(),
+            53..67 => self.pause(),
+            67..75 => self.restart(),
+            75..81 => self.actors.kill_collector(),
+            81..86 => self.cut_off(),
+            86..97 => self.stage(),
             _ => self.jump(),
         }
     }
 
-    /// The ideal holder: folds genuine slots up to anywhere.
+    /// The ideal holder: applies genuine slots up to anywhere, and flushes up to anywhere of that, or half, or not yet.
     fn fold(&mut self) {
-        let mut state = self.shared.state();
-        let (Some(head), covered) = (state.chronicle.head(), state.covered) else { return };
-        let ahead = head.above(covered);
-        let folded = if self.random.random_bool(0.5) { ahead } else { self.random.random_range(0..=ahead) };
-        let folded = u32::try_from(folded).expect("a short log");
-        state.covered = match covered {
-            Some(covered) => Some(covered.plus(folded)),
-            None => folded.checked_sub(1).map(|further| state.chronicle.origin().plus(further)),
+        let now = self.shared.mark();
+        let (head, latest) = {
+            let state = self.shared.state();
+            (state.chronicle.head().map_or(0, Sequence::get), state.manifests.latest())
         };
+        let applied = self.anywhere(latest.next_wal_sst_id - 1, head);
+        let flushed = self.anywhere(latest.replay_after_wal_id.max(latest.last_l0_seq), applied);
+        let point = ManifestPoint { next_wal_sst_id: applied + 1, ..latest };
+        let point = match self.random.random_range(0..10) {
+            0 => point,
+            // A flush that died half way. The next one that does not makes up for it.
+            1..3 => ManifestPoint { replay_after_wal_id: flushed, ..point },
+            _ => ManifestPoint { replay_after_wal_id: flushed, last_l0_seq: flushed, ..point },
+        };
+        if point.replay_after_wal_id > point.last_l0_seq {
+            self.shared.count(Event::HalfFlushed);
+        }
+        self.shared.state().manifests.write(now, point);
+    }
+
+    /// The upper one as likely as any of the others.
+    fn anywhere(&mut self, lower: u64, upper: u64) -> u64 {
+        if self.random.random_bool(0.5) { upper } else { self.random.random_range(lower..=upper) }
     }
 
     /// At most two collectors race.
     fn collect(&mut self) {
-        if self.collectors.len() > 1 {
+        if self.actors.collectors.len() < 2 {
+            self.actors.start_collector(&mut self.random);
+        }
+    }
+
+    /// Of the newest manifest, now and then of one that is held already; mostly with a reader.
+    fn take_checkpoint(&mut self) {
+        let now = self.shared.mark();
+        let held: Vec<_> = self.shared.state().manifests.held().map(|(number, _)| number).collect();
+        if held.len() >= MOST_CHECKPOINTS {
             return;
         }
-        if self.collectors.len() == 1 {
-            self.shared.count(Event::CollectorsRaced);
+        let copied = held.first().copied().filter(|_| self.random.random_bool(0.3));
+        let checkpoint = self.shared.state().manifests.take_checkpoint(now, copied);
+        self.shared.count(Event::CheckpointTaken);
+        if self.random.random_bool(0.8) {
+            self.actors.start_reader(checkpoint);
         }
-        let process = self.shared.new_process();
-        let collector = Collector::new(&self.shared, process, self.record.clone());
-        let task = tokio::spawn(async move { collector.pass().await });
-        self.collectors.push(Actor { process, task });
-    }
-
-    /// Buries the collectors whose pass is over. An actor that panicked, or a committer that ended, is a broken world.
-    async fn reap(&mut self) -> Result<(), Violation> {
-        if let Some(committer) = self.committers.iter().find(|committer| committer.task.is_finished()) {
-            return Err(Violation { invariant: "progress", what: format!("{:?} ended by itself", committer.process) });
-        }
-        let (done, running) = std::mem::take(&mut self.collectors).into_iter().partition(|it| it.task.is_finished());
-        self.collectors = running;
-        let done: Vec<Actor> = done;
-        for collector in done {
-            let ended = collector.task.await;
-            ended.map_err(|panic| Violation { invariant: "progress", what: format!("a collector ended: {panic}") })?;
-        }
-        Ok(())
-    }
-
-    fn any(&mut self) -> Process {
-        let offering: Vec<_> = self.shared.state().offering.iter().copied().collect();
-        let of_all = self.random.random_range(0..self.committers.len());
-        if offering.is_empty() || self.random.random_bool(0.2) {
-            return self.committers[of_all].process;
-        }
-        offering[self.random.random_range(0..offering.len())]
+        self.undo_after(Undo::Drop(checkpoint), 60);
     }
 
     fn undo_after(&mut self, undo: Undo, up_to_secs: u64) {
@@ -175,7 +154,7 @@ impl Director {
 
     /// Stops a process, of those that offer if it can, for long enough that a page or two retire.
     fn pause(&mut self) {
-        let process = self.any();
+        let process = self.actors.any(&mut self.random);
         if self.shared.state().offering.contains(&process) {
             self.shared.count(Event::PausedInOffer);
         }
@@ -184,35 +163,15 @@ impl Director {
     }
 
     fn cut_off(&mut self) {
-        let process = self.any();
+        let process = self.actors.any(&mut self.random);
         let partition = if self.random.random_bool(0.5) { Partition::Failing } else { Partition::Hanging };
         self.shared.bucket.partition(process, partition);
         self.undo_after(Undo::Heal(process), 20);
     }
 
-    fn kill(&self, actor: &Actor) {
-        actor.task.abort();
-        self.shared.bucket.kill(actor.process);
-        let mut state = self.shared.state();
-        state.dead.insert(actor.process);
-        state.offering.remove(&actor.process);
-    }
-
-    /// Kills a committer, and starts it again from what it made durable.
     fn restart(&mut self) {
-        let number = self.random.random_range(0..self.committers.len());
-        self.kill(&self.committers[number]);
-        self.committers[number] = self.committer(number);
-        self.shared.count(Event::Restarted);
-    }
-
-    fn kill_collector(&mut self) {
-        if let Some(collector) = self.collectors.pop() {
-            if !collector.task.is_finished() {
-                self.shared.count(Event::CollectorKilled);
-            }
-            self.kill(&collector);
-        }
+        let number = self.random.random_range(0..self.actors.committers.len());
+        self.actors.restart(number);
     }
 
     /// The next put of a slot, or of anybody's ledger, meets a chosen fate.
@@ -220,7 +179,7 @@ impl Director {
         let put = Match::first().operation(Operation::Create);
         let slot_of = |process| put.clone().of(process).path("/commits/");
         let late = log_uniform(&mut self.random, Duration::from_secs(1), Duration::from_secs(120));
-        let process = self.any();
+        let process = self.actors.any(&mut self.random);
         let (matcher, action) = match self.random.random_range(0..8) {
             0 => (slot_of(process), Action::Hold),
             1 => (slot_of(process), Action::HoldAnswer),
@@ -258,6 +217,10 @@ impl Director {
             Undo::Heal(process) if self.shared.state().dead.contains(&process) => {}
             Undo::Heal(process) => self.shared.bucket.heal(process),
             Undo::Release(stage) => self.stages[stage].release(),
+            Undo::Drop(checkpoint) => {
+                let now = self.shared.mark();
+                self.shared.state().manifests.drop_checkpoint(now, checkpoint);
+            }
         }
     }
 
@@ -265,23 +228,21 @@ impl Director {
     fn end_faults(&mut self) {
         self.shared.bucket.set_all_faults(super::quiet::faults(&self.shared.plan));
         for undo in std::mem::take(&mut self.undo).into_values() {
-            self.undo_one(undo);
+            // The checkpoints stay, for readers that meet no fault.
+            if !matches!(undo, Undo::Drop(_)) {
+                self.undo_one(undo);
+            }
         }
         for stage in &self.stages {
             stage.release();
         }
-        let dead = self.random.random_range(1..=self.committers.len());
-        for actor in self.committers.iter().take(dead).chain(&self.collectors) {
-            self.kill(actor);
-        }
-        self.collectors.clear();
-        self.committers.drain(..dead);
+        let dead = self.random.random_range(1..=self.actors.committers.len());
+        self.actors.kill_all_but_committers_from(dead);
     }
 
     /// Stops the committers that still live: whoever resolves their attempts is another process.
     pub(super) fn stop_committers(&mut self) {
-        for actor in std::mem::take(&mut self.committers) {
-            self.kill(&actor);
-        }
+        let all = self.actors.committers.len();
+        self.actors.kill_all_but_committers_from(all);
     }
 }

@@ -1,7 +1,6 @@
 //! The last act of a log world: a slot is destroyed, and everybody who reads past it says so.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use commit_log::bucket::ObjectName;
 use commit_log::error::Corruption;
@@ -13,6 +12,7 @@ use rand::RngExt;
 use super::committer::Committer;
 use super::plan::stream;
 use super::process::Running;
+use super::quiet::STRAGGLERS;
 use super::state::Shared;
 use super::tally::Event;
 use crate::bucket::Process;
@@ -26,9 +26,6 @@ const SLOTS_AHEAD: u32 = 5;
 
 /// How many commits are tried for them.
 const TRIES: u32 = 12;
-
-/// After so long every put that an abandoned offer still makes on a healthy link has been sent: its callback takes less.
-const STRAGGLERS: Duration = Duration::from_secs(1);
 
 /// Destroys a slot that is not the first past what a reader knows: that one's absence is the end of the log, for all it can tell.
 ///
@@ -56,8 +53,8 @@ pub(super) async fn destroy_a_slot(shared: &Arc<Shared>, number: usize) -> Resul
     let deadline = lagging.deadline();
     expect_hole(missing, "a reader that lagged", lagging.log.catch_up(Proof::Always, &deadline).await, lagging.log.head())?;
     let fresh = Running::start_unread(shared, shared.new_process()).await;
-    let covered = shared.state().covered;
-    expect_hole(missing, "a new reader", fresh.load(covered, &fresh.bucket().deadline()).await, fresh.head())?;
+    let covered = shared.state().manifests.covered();
+    expect_hole(missing, "a new reader", fresh.log.load(covered, &fresh.deadline()).await, fresh.log.head())?;
     let again = committer.running().log.slots(known.next(), head.next(), usize::MAX, &deadline).await;
     expect_hole(missing, "a second look", again.map(|_| ()), None)?;
     shared.count(Event::HoleFound);

@@ -27,6 +27,8 @@ pub(super) struct Plan {
     pub(super) faults: Faults,
     /// Whether a store stood here before.
     pub(super) past: Past,
+    /// How long the log promises to keep a page after its last slot.
+    pub(super) least_retention: Duration,
     /// The log's setting.
     pub(super) prove_every: u32,
 }
@@ -67,6 +69,10 @@ impl Plan {
             steps: STEPS,
             faults: faults(&mut random),
             past: if random.random_bool(0.3) { Past::Restored } else { Past::Fresh },
+            least_retention: match random.random_bool(0.15) {
+                true => Duration::from_millis(random.random_range(1..=15_000)),
+                false => Duration::ZERO,
+            },
             prove_every: random.random_range(1..=6),
         }
     }

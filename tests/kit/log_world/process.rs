@@ -32,7 +32,7 @@ pub(super) struct Running {
 }
 
 /// The door to the bucket of a process, with a clock and random numbers of its own.
-pub(super) fn door(shared: &Shared, process: Process) -> Bucket {
+fn door(shared: &Shared, process: Process) -> Bucket {
     let mut random = stream(shared.plan.seed, 1_000 + u64::from(process.0));
     let skew = Skew {
         offset: TimeDelta::milliseconds(random.random_range(-7_200_000..=7_200_000)),
@@ -41,7 +41,7 @@ pub(super) fn door(shared: &Shared, process: Process) -> Bucket {
     let clock = Arc::new(SimulatedClock::new(shared.world.timeline(), ClockMode::Wild, skew));
     shared.state().clocks.push(Arc::clone(&clock));
     let randomness = Arc::new(Randomness::from_seed(random.random()));
-    let environment = Environment { clock: clock.clone(), randomness };
+    let environment = Environment { clock: clock.clone(), stopwatch: clock, randomness };
     Bucket::new(shared.bucket.link(process), Shared::root(), environment, pace(&mut random))
 }
 
@@ -51,6 +51,18 @@ const START_TRIES: u32 = 1_000;
 impl Running {
     /// Starts a process: finds the log that the store is on, and loads it.
     pub(super) async fn start(shared: &Arc<Shared>, process: Process, before_put: Option<BeforePut>) -> Running {
+        let running = Running::find(shared, process, before_put).await;
+        // A start that could not load goes on from nothing: its first look tells it so.
+        drop(running.load().await);
+        running
+    }
+
+    /// Starts a process that has read nothing of its log.
+    pub(super) async fn start_unread(shared: &Arc<Shared>, process: Process) -> Running {
+        Running::find(shared, process, None).await
+    }
+
+    async fn find(shared: &Arc<Shared>, process: Process, before_put: Option<BeforePut>) -> Running {
         let bucket = door(shared, process);
         for _ in 0..START_TRIES {
             let asked = shared.mark();
@@ -60,23 +72,13 @@ impl Running {
                     shared.tell(process, asked, Claim::Opened(record.log));
                     let options = LogOptions { before_put, prove_every: shared.plan.prove_every, ..LogOptions::default() };
                     let log = SlotLog::new(bucket, record, options);
-                    let running = Running { shared: Arc::clone(shared), process, log, noted: Mutex::new(None) };
-                    // A start that could not load goes on from nothing: its first look tells it so.
-                    drop(running.load().await);
-                    return running;
+                    return Running { shared: Arc::clone(shared), process, log, noted: Mutex::new(None) };
                 }
                 Err(adoption::AdoptionError::Corrupt(corruption)) => shared.tell(process, asked, Claim::Corrupt(corruption)),
                 Err(_) => {}
             }
         }
         panic!("process {process:?} never started")
-    }
-
-    /// A log that a process has open and has read nothing of. For who must judge the first look itself.
-    pub(super) async fn start_unread(shared: &Arc<Shared>, process: Process) -> SlotLog {
-        let bucket = door(shared, process);
-        let record = adoption::find(&bucket, &bucket.deadline()).await.expect("a healthy link");
-        SlotLog::new(bucket, record, LogOptions::default())
     }
 
     /// The time that one call of this process may take.
@@ -98,7 +100,7 @@ impl Running {
     pub(super) async fn load(&self) -> Result<(), TailError> {
         self.shared.step();
         let asked = self.shared.mark();
-        let covered = self.shared.state().covered;
+        let covered = self.shared.state().manifests.covered();
         let loaded = self.log.load(covered, &self.deadline()).await;
         self.note_beliefs(asked);
         match &loaded {
@@ -126,7 +128,7 @@ impl Running {
     pub(super) async fn read_again(&self, random: &mut StdRng) {
         let (head, first) = {
             let state = self.shared.state();
-            (state.chronicle.head(), state.covered.unwrap_or(state.chronicle.origin()))
+            (state.chronicle.head(), state.manifests.covered().unwrap_or(state.chronicle.origin()))
         };
         let Some(head) = head.filter(|head| *head >= first) else { return };
         self.shared.step();

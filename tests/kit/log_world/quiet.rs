@@ -8,14 +8,15 @@ use std::time::Duration;
 use commit_log::bucket::ObjectName;
 use commit_log::identity::TransactionId;
 use commit_log::log::{Attempt, Closing, Outcome, Proof};
-use commit_log::record::AdoptionRecord;
+use commit_log::retire::ManifestPoint;
 use commit_log::slot::Sequence;
 use rand::RngExt;
 
 use super::chronicle::SentSlot;
-use super::collector::Collector;
+use super::collector;
 use super::committer::Committer;
 use super::director::Director;
+use super::pinned::PinnedReader;
 use super::plan::{Plan, stream};
 use super::process::Running;
 use super::state::Shared;
@@ -29,6 +30,9 @@ const CALM_WORK: Duration = Duration::from_secs(2);
 
 /// A call that meets a live bucket alone settles at once; a few more, for what landed between.
 const TRIES: u32 = 6;
+
+/// After so long every put that an abandoned offer still makes on a healthy link has been sent: its callback takes less.
+pub(super) const STRAGGLERS: Duration = Duration::from_secs(1);
 
 /// A healthy bucket, whose lists still come in pages.
 pub(super) fn faults(plan: &Plan) -> Faults {
@@ -44,11 +48,7 @@ fn stuck(what: String) -> Violation {
 /// # Errors
 ///
 /// What did not come about in time, or an invariant that does not hold.
-pub(super) async fn quiet_phase(
-    shared: &Arc<Shared>,
-    director: &mut Director,
-    record: &AdoptionRecord,
-) -> Result<(), Violation> {
+pub(super) async fn quiet_phase(shared: &Arc<Shared>, director: &mut Director) -> Result<(), Violation> {
     shared.wait(CALM_WORK).await;
     director.stop_committers();
     let mut survivors = Vec::new();
@@ -62,12 +62,13 @@ pub(super) async fn quiet_phase(
     }
     commit_anew(shared, &mut survivors[0]).await?;
     readers_arrive(shared, &survivors).await?;
-    retire_all(shared, record).await?;
+    checkpoints_are_read(shared).await?;
+    retire_all(shared, &mut survivors[0]).await?;
     // Now whatever was still on its way lands, and no answer changes.
     shared.bucket.settle().await;
     ask_again(shared, &mut survivors[0]).await?;
     commit_anew(shared, &mut survivors[0]).await?;
-    retire_all(shared, record).await?;
+    retire_all(shared, &mut survivors[0]).await?;
     nothing_is_left_behind(shared)?;
     readers_arrive(shared, &survivors).await?;
     shared.check()
@@ -124,27 +125,63 @@ async fn readers_arrive(shared: &Arc<Shared>, survivors: &[Committer]) -> Result
     if fresh.log.head() == head { Ok(()) } else { Err(stuck(format!("a new process finds {:?}", fresh.log.head()))) }
 }
 
-/// The ideal store folds everything, and a collector retires all but the last page.
-async fn retire_all(shared: &Arc<Shared>, record: &AdoptionRecord) -> Result<(), Violation> {
-    let head = {
-        let mut state = shared.state();
-        state.covered = state.chronicle.head();
-        state.covered
-    };
-    for _ in 0..TRIES {
-        Collector::new(shared, shared.new_process(), record.clone()).pass().await;
+/// Whoever holds a checkpoint reads all of it, whatever was folded and retired meanwhile. Then it is dropped.
+async fn checkpoints_are_read(shared: &Arc<Shared>) -> Result<(), Violation> {
+    fold_all(shared);
+    collector::pass_once(shared).await;
+    let held: Vec<_> = shared.state().manifests.held().map(|(number, _)| number).collect();
+    for checkpoint in held {
+        let reader = PinnedReader::start(shared, shared.new_process(), checkpoint).await;
+        if let Err(error) = reader.read().await {
+            return Err(stuck(format!("a reader of {checkpoint:?} on a healthy link: {error}")));
+        }
+        let now = shared.mark();
+        shared.state().manifests.drop_checkpoint(now, checkpoint);
     }
+    Ok(())
+}
+
+fn fold_all(shared: &Shared) {
+    let now = shared.mark();
+    let mut state = shared.state();
+    let head = state.chronicle.head().map_or(0, Sequence::get);
+    let point = ManifestPoint { replay_after_wal_id: head, last_l0_seq: head, next_wal_sst_id: head + 1 };
+    state.manifests.write(now, point);
+}
+
+/// The ideal store folds everything, and a collector retires all but the last page.
+async fn retire_all(shared: &Arc<Shared>, survivor: &mut Committer) -> Result<(), Violation> {
+    for _ in 0..TRIES {
+        if shared.plan.least_retention > Duration::ZERO {
+            // The log's time passes by its slots.
+            shared.wait(shared.plan.least_retention).await;
+            commit_anew(shared, survivor).await?;
+        }
+        // What is still on its way lands in a page before that is swept.
+        shared.wait(STRAGGLERS).await;
+        fold_all(shared);
+        collector::pass_once(shared).await;
+        if pages_left(shared) == 0 {
+            // What was created again in pages that just went.
+            collector::pass_once(shared).await;
+            return Ok(());
+        }
+    }
+    Err(stuck(format!("{} pages are left below the floor's", pages_left(shared))))
+}
+
+/// How many pages below the floor's are not retired.
+fn pages_left(shared: &Shared) -> u64 {
     let state = shared.state();
-    let page = head.map_or(state.chronicle.page_of(state.chronicle.origin()), |head| state.chronicle.page_of(head));
-    let retired = state.chronicle.retired().len() as u64;
-    if retired == page.get() { Ok(()) } else { Err(stuck(format!("{retired} pages are retired below {page:?}"))) }
+    let page = state.manifests.floor().map_or(0, |floor| state.chronicle.page_of(floor).get());
+    page - state.chronicle.retired().len() as u64
 }
 
 /// No object of a retired page is left once a pass has swept.
 fn nothing_is_left_behind(shared: &Shared) -> Result<(), Violation> {
     let state = shared.state();
     let folder = ObjectName::Slot(state.chronicle.log(), state.chronicle.origin()).folder(&Shared::root());
-    let kept = state.covered.map(|covered| state.chronicle.page_of(covered));
+    let kept = state.manifests.floor().map(|covered| state.chronicle.page_of(covered));
     for (path, _) in shared.bucket.objects(folder.as_ref()) {
         let sequence = path.rsplit('/').next().and_then(Sequence::from_name);
         if sequence.map(|sequence| state.chronicle.page_of(sequence)) < kept {

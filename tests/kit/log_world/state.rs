@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use commit_log::identity::TransactionId;
-use commit_log::log::{Attempt, Commit, Outcome};
+use commit_log::log::{Attempt, Commit, Outcome, SlotLog};
 use commit_log::slot::Sequence;
 use object_store::path::Path;
 
 use super::chronicle::Chronicle;
+use super::manifests::Manifests;
 use super::plan::Plan;
 use super::tally::{Event, Tally};
 use super::told::{Claim, Mark, Told};
@@ -40,14 +41,18 @@ pub(super) struct State {
     pub(super) told: Vec<Told>,
     /// How often what happened.
     pub(super) tally: Tally,
-    /// The last slot that the ideal store has folded.
-    pub(super) covered: Option<Sequence>,
+    /// The ideal store.
+    pub(super) manifests: Manifests,
     /// What each committer made durable. It outlives its processes.
     pub(super) memories: Vec<Memory>,
     /// Public calls so far.
     pub(super) steps: u64,
     /// The processes that have an offer under way.
     pub(super) offering: BTreeSet<Process>,
+    /// The collectors that have a pass under way.
+    pub(super) collecting: BTreeSet<Process>,
+    /// The logs of the committers that live.
+    pub(super) logs: BTreeMap<Process, SlotLog>,
     /// The clocks of all processes so far.
     pub(super) clocks: Vec<Arc<SimulatedClock>>,
     /// The processes that were killed.
@@ -88,14 +93,17 @@ impl Shared {
     /// A world in which nothing has happened yet.
     pub(super) fn new(plan: Plan, world: World, bucket: SimulatedBucket, chronicle: Chronicle) -> Shared {
         let memories = vec![Memory::default(); plan.committers as usize];
+        let manifests = Manifests::new(chronicle.origin());
         let state = State {
             chronicle,
             told: Vec::new(),
             tally: Tally::default(),
-            covered: None,
+            manifests,
             memories,
+            logs: BTreeMap::new(),
             steps: 0,
             offering: BTreeSet::new(),
+            collecting: BTreeSet::new(),
             clocks: Vec::new(),
             dead: BTreeSet::new(),
             // The numbers below are the setup's own.
@@ -157,7 +165,7 @@ impl Shared {
     /// The first invariant that does not hold.
     pub(super) fn check(&self) -> Result<(), Violation> {
         let state = self.state();
-        check_all(&Evidence { chronicle: &state.chronicle, told: &state.told })
+        check_all(&Evidence { chronicle: &state.chronicle, told: &state.told, manifests: &state.manifests })
     }
 }
 

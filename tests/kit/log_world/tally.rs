@@ -37,14 +37,30 @@ pub enum Event {
     ClosedByCommit,
     /// A committer that was killed, and started again from what it had made durable.
     Restarted,
-    /// A collector that was killed at its work.
+    /// A collector that was killed while it had a pass under way.
     CollectorKilled,
+    /// … while a page had its ledger, and slots.
+    CollectorKilledAmidPage,
+    /// A collector that worked with the log of a committer.
+    CollectorShared,
     /// Two collectors at work at once.
     CollectorsRaced,
     /// A page whose ledger was written.
     PageRetired,
-    /// A zombie that a later pass deleted.
+    /// A pass that left a page because it was too young.
+    TooYoung,
+    /// A zombie that was deleted.
     ZombieSwept,
+    /// A pass by what the store had pinned at some earlier time, and did no more.
+    StalePins,
+    /// A manifest whose replay point leads what is flushed.
+    HalfFlushed,
+    /// A checkpoint that was taken.
+    CheckpointTaken,
+    /// Every slot that a held checkpoint replays, read.
+    CheckpointRead,
+    /// … of which some had gone without it.
+    KeptByCheckpoint,
     /// A process that was stopped while it offered.
     PausedInOffer,
     /// An open of a store that another log's record is in, too.

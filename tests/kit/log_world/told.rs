@@ -6,6 +6,7 @@ use commit_log::identity::{LogId, OwnId, TransactionId};
 use commit_log::log::{Attempt, Outcome};
 use commit_log::slot::Sequence;
 
+use super::manifests::CheckpointNumber;
 use crate::bucket::Process;
 use crate::fingerprint::{Fingerprint, Hash128};
 
@@ -86,6 +87,8 @@ pub enum Claim {
         /// The last slot that was known.
         after: Option<Sequence>,
     },
+    /// The slots that a checkpoint replays were refused: the log was retired past them.
+    Withheld(CheckpointNumber),
     /// What is in the bucket is not what the log put there.
     Corrupt(Corruption),
 }
@@ -105,7 +108,8 @@ impl Told {
             }
             Claim::Won(_) | Claim::Unknown(_) | Claim::NothingSent(_) | Claim::StillOpen(_) | Claim::Opened(_) => false,
             Claim::Outcome(_, Outcome::Landed | Outcome::Open) => false,
-            Claim::Believed(_) | Claim::Served { .. } | Claim::End(_) | Claim::Retired { .. } | Claim::Corrupt(_) => false,
+            Claim::Believed(_) | Claim::Served { .. } | Claim::End(_) | Claim::Retired { .. } => false,
+            Claim::Withheld(_) | Claim::Corrupt(_) => false,
         }
     }
 }

@@ -71,6 +71,13 @@ impl Machine {
         }
     }
 
+    fn retire(&mut self) {
+        let session = self.session.lock().unwrap().clone();
+        if let Some(session) = session {
+            self.running.push(tokio::spawn(session.retire()));
+        }
+    }
+
     fn is_done(&self) -> bool {
         self.left.iter().all(|left| *left.lock().unwrap() == 0)
     }
@@ -93,6 +100,7 @@ pub(super) async fn direct(scene: &Scene) {
             0..5 => machine.hold(Duration::from_millis(random.random_range(100..6_000))),
             8..10 => machine.restart(),
             10..12 => stand_still(scene, machine.who.process, Duration::from_millis(random.random_range(500..15_000))),
+            5..8 => machine.retire(),
             12..14 => {
                 onlookers += 1;
                 look_on(scene, 1_000 + onlookers);

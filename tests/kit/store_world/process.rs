@@ -1,12 +1,13 @@
 //! One process of a world: its link, its clock, its randomness, and the store as it has it open.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
 use commit_log::adoption::FreshLog;
 use commit_log::environment::{Environment, Randomness};
 use commit_log::log::Attempt;
-use commit_log::slot::PageSize;
+use commit_log::retire::{RetireError, RetireMode, RetireOptions};
 use commit_log::store::{OpenError, Store};
 use futures::future::select;
 use rand::RngExt;
@@ -44,7 +45,8 @@ impl Scene {
     /// Opens the store as one incarnation of a process, trying again for as long as a person would.
     pub(super) async fn open(&self, who: Incarnation) -> Option<Session> {
         let randomness = Arc::new(Randomness::from_seed(self.draw.stream([who.process, who.run, 1]).random()));
-        let environment = Environment { clock: self.clock(who.process), randomness };
+        let clock = self.clock(who.process);
+        let environment = Environment { clock: clock.clone(), stopwatch: clock, randomness };
         for _ in 0..OPENS {
             match self.open_once(who, environment.clone()).await {
                 Ok(store) => return Some(Session { scene: self.clone(), who, store }),
@@ -69,13 +71,14 @@ impl Scene {
             let done: futures::future::BoxFuture<'static, _> = Box::pin(async { Ok(()) });
             done
         };
-        let fresh = FreshLog { page_size: PageSize::new(16).unwrap(), ..FreshLog::default() };
+        let fresh = FreshLog { page_size: self.draw.page_size, ..FreshLog::default() };
         Store::builder(STORE, self.bucket.link(Process(who.process)))
             .environment(environment)
             .pace(pace())
             .fresh_log(fresh)
             .settings(engine())
             .holding(self.draw.holding.clone())
+            .retain_pages(NonZeroU32::MIN)
             .looks(self.draw.looks.clone())
             .poll(Duration::from_millis(500))
             .transaction_budget(Duration::from_secs(10))
@@ -121,6 +124,20 @@ impl Session {
         match holder.stop().await {
             Ok(()) => record.count("hand-overs"),
             Err(error) => self.held(&error),
+        }
+    }
+
+    /// Retires what may go, keeping as little as may be kept.
+    pub(super) async fn retire(self) {
+        let record = &self.scene.record;
+        let options = RetireOptions { retain_pages: NonZeroU32::MIN, ..RetireOptions::default() };
+        match self.store.retire(&options, RetireMode::Retire).await {
+            Ok(retired) if retired.pages.is_empty() => {}
+            Ok(_) => record.count("retirements"),
+            Err(RetireError::Unavailable(_) | RetireError::Manifest(_) | RetireError::TimedOut(_)) => {
+                record.count("failed retirements");
+            }
+            Err(other) => record.broken(format!("{:?} cannot retire: {other}", self.who)),
         }
     }
 

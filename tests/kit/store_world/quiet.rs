@@ -79,6 +79,8 @@ pub(super) async fn end(scene: &Scene) -> Result<Evidence, String> {
     let survivor = scene.open(Incarnation { process: 2_000, run: 0 }).await.ok_or("no open in the end")?;
     resolve(&survivor).await?;
     fold(&survivor).await?;
+    // Everything that may go goes, and nobody reads less for it.
+    survivor.clone().retire().await;
     for process in [2_001, 2_002] {
         let fresh = scene.open(Incarnation { process, run: 0 }).await.ok_or("no fresh open in the end")?;
         if !observe(&fresh, "last audits").await {
@@ -155,7 +157,11 @@ async fn gather(scene: &Scene, survivor: &Session) -> Result<Evidence, String> {
             takes.insert(number(&effect.path).unwrap(), effect.process.0);
         }
     });
-    landed.sort_by_key(|(_, number, _)| *number);
+    landed.sort_by_key(|(effect, number, _)| (*number, *effect));
+    // A name is created again only after its page was retired: what came first is the slot, the others are zombies.
+    let with_zombies = landed.len();
+    landed.dedup_by_key(|(_, number, _)| *number);
+    (landed.len()..with_zombies).for_each(|_| scene.record.count("zombies"));
     let mut slots = Vec::new();
     for (effect, number, bytes) in landed {
         let sequence = number.and_then(Sequence::new).ok_or("a slot without a number")?;

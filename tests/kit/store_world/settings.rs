@@ -5,6 +5,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use commit_log::bucket::Pace;
 use commit_log::holder::HoldingOptions;
+use commit_log::slot::PageSize;
 use commit_log::store::Looks;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -31,6 +32,7 @@ pub(super) struct Draw {
     pub(super) faults: Faults,
     pub(super) holding: HoldingOptions,
     pub(super) looks: Looks,
+    pub(super) page_size: PageSize,
 }
 
 impl Draw {
@@ -53,6 +55,7 @@ impl Draw {
                 ..HoldingOptions::default()
             },
             looks: Looks { slots: random.random_range(4..=24), bytes: 4096, interval: CHECKPOINT_LIFETIME / 3 },
+            page_size: PageSize::new(random.random_range(2..=16)).expect("between one and the most"),
         }
     }
 
@@ -114,7 +117,9 @@ pub(super) fn engine() -> Settings {
         min_age: Duration::from_secs(1),
         ..GarbageCollectorDirectoryOptions::default()
     };
+    let retire = GarbageCollectorDirectoryOptions { min_age: Duration::ZERO, ..collect };
     let collector = GarbageCollectorOptions {
+        wal_options: Some(retire),
         manifest_options: Some(collect),
         compacted_options: Some(collect),
         compactions_options: Some(collect),
