@@ -138,13 +138,15 @@ async fn pass_time(duration: Duration) {
     }
 }
 
-/// Where a committer falls asleep.
+/// When a committer falls asleep.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Asleep {
-    BeforeItsPut,
-    InItsPut,
-    /// Its put has landed, and the answer was lost.
-    AfterItsPut,
+    /// Before its put is sent.
+    Before,
+    /// While its put is under way.
+    Within,
+    /// After its put has landed, and its answer was lost.
+    Unheard,
 }
 
 const COMMITS: u64 = 20_000;
@@ -160,16 +162,16 @@ async fn sleeps_across_20_000_commits(asleep: Asleep) {
     let mut transaction = sleeper.begin();
     transaction.get(b"mine").await.unwrap();
     transaction.put("mine", "slept").unwrap();
-    let resend = if asleep == Asleep::AfterItsPut { 2 } else { 1 };
+    let resend = if asleep == Asleep::Unheard { 2 } else { 1 };
     let put_of_slot = || is(Operation::Create, PathClass::Commits);
     let cue = scripted.script(resend, put_of_slot(), Fate::Hold);
-    if asleep == Asleep::AfterItsPut {
+    if asleep == Asleep::Unheard {
         scripted.script(1, put_of_slot(), Fate::LoseAnswer);
     }
     let committing = sleeper.clone();
     let commit = async move { committing.commit(transaction).await };
     let mut waking = Some(commit);
-    let running = if asleep == Asleep::BeforeItsPut { None } else { waking.take().map(tokio::spawn) };
+    let running = if asleep == Asleep::Before { None } else { waking.take().map(tokio::spawn) };
     if running.is_some() {
         cue.reached().await;
     }
@@ -186,13 +188,13 @@ async fn sleeps_across_20_000_commits(asleep: Asleep) {
         (None, None) => unreachable!(),
     };
     let expected = match (asleep, ended) {
-        (Asleep::AfterItsPut, Ok(committed)) => {
+        (Asleep::Unheard, Ok(committed)) => {
             assert_eq!(committed.sequence, sequence(2));
             let outcome = awake.outcome(committed.transaction, committed.sequence).await.unwrap();
             assert_eq!(outcome, Outcome::Landed);
             Some(Bytes::from("slept"))
         }
-        (Asleep::BeforeItsPut | Asleep::InItsPut, Err(CommitError::TooOld)) => None,
+        (Asleep::Before | Asleep::Within, Err(CommitError::TooOld)) => None,
         (_, ended) => panic!("{asleep:?}: {ended:?}"),
     };
     // What it left under a retired name is nobody's, and is swept.
@@ -212,17 +214,17 @@ async fn sleeps_across_20_000_commits(asleep: Asleep) {
 
 #[tokio::test(start_paused = true)]
 async fn a_committer_that_wakes_before_its_put_after_20_000_commits_starts_again_from_the_store() {
-    sleeps_across_20_000_commits(Asleep::BeforeItsPut).await;
+    Box::pin(sleeps_across_20_000_commits(Asleep::Before)).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_committer_that_wakes_in_its_put_after_20_000_commits_has_committed_nothing() {
-    sleeps_across_20_000_commits(Asleep::InItsPut).await;
+    Box::pin(sleeps_across_20_000_commits(Asleep::Within)).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_committer_that_wakes_after_its_put_after_20_000_commits_has_committed_once() {
-    sleeps_across_20_000_commits(Asleep::AfterItsPut).await;
+    Box::pin(sleeps_across_20_000_commits(Asleep::Unheard)).await;
 }
 
 #[tokio::test(start_paused = true)]
