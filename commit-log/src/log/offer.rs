@@ -83,7 +83,8 @@ pub enum OfferError {
         /// The last slot that was known.
         after: Option<Sequence>,
     },
-    /// Nothing was sent: the transaction's outcome at another sequence is not known. Ask for that first.
+    /// Nothing was sent: the transaction's outcome at another sequence is not known, or an offer of it there is still being made.
+    /// Ask for that first; where it is known, wait until that offer has ended.
     #[error("the outcome of transaction {transaction} at slot {at} is not known yet")]
     OpenElsewhere {
         /// The transaction.

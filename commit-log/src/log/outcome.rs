@@ -74,7 +74,7 @@ impl SlotLog {
         let question = Question { sequence, transaction, own_id };
         let outcome = self.ask(&question, deadline).await?;
         if outcome != Outcome::Open {
-            self.inner.unresolved.resolve(transaction, sequence);
+            self.inner.unresolved.decide(transaction, sequence);
         }
         Ok(outcome)
     }

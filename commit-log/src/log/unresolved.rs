@@ -29,6 +29,8 @@ struct OpenOffer {
     /// `None` when the offer ended without a verdict.
     running: Option<Answer>,
     sent: Sent,
+    /// Whether its outcome was told while it was running.
+    decided: bool,
 }
 
 /// Whether anything of an offer was sent, by this try of it or an earlier one.
@@ -73,7 +75,9 @@ impl Unresolved {
         let full = offers.len() >= MAX_UNRESOLVED;
         let open = match offers.entry(transaction) {
             Entry::Vacant(_) if full => return Admission::Full,
-            Entry::Vacant(free) => free.insert(OpenOffer { slot: slot.clone(), running: None, sent: Sent::Nothing }),
+            Entry::Vacant(free) => {
+                free.insert(OpenOffer { slot: slot.clone(), running: None, sent: Sent::Nothing, decided: false })
+            }
             Entry::Occupied(open) => open.into_mut(),
         };
         if open.slot.sequence() != slot.sequence() {
@@ -82,18 +86,32 @@ impl Unresolved {
         open.join_or_drive()
     }
 
-    /// The offer of `transaction` at `sequence` ended without a verdict after something was sent: it stays open.
+    /// The offer of `transaction` at `sequence` ended without a verdict after something was sent: it stays open, unless what
+    /// became of it was told meanwhile.
     pub(super) fn stays_open(&self, transaction: TransactionId, sequence: Sequence) {
-        if let Some(open) = self.offers().get_mut(&transaction).filter(|open| open.slot.sequence() == sequence) {
-            open.running = None;
-            open.sent = Sent::Something;
+        let mut offers = self.offers();
+        let Some(open) = offers.get_mut(&transaction).filter(|open| open.slot.sequence() == sequence) else { return };
+        open.running = None;
+        open.sent = Sent::Something;
+        if open.decided {
+            offers.remove(&transaction);
         }
     }
 
-    /// What became of `transaction` at `sequence` is known.
+    /// What became of `transaction` at `sequence` was told.
     ///
-    /// SUBTLE: an offer whose outcome was asked for meanwhile ends later than that, and by then the transaction may be open at
-    /// another sequence. What is known of one sequence closes nothing at another.
+    /// SUBTLE: an offer that is still being made there may yet call the embedder's record of attempts. If the transaction were
+    /// offered elsewhere by then, that late call would take the place of the newer one. So it stays open until the offer ends.
+    pub(super) fn decide(&self, transaction: TransactionId, sequence: Sequence) {
+        let mut offers = self.offers();
+        let Some(open) = offers.get_mut(&transaction).filter(|open| open.slot.sequence() == sequence) else { return };
+        open.decided = true;
+        if open.running.is_none() {
+            offers.remove(&transaction);
+        }
+    }
+
+    /// The offer of `transaction` at `sequence` ended with a verdict, or sent nothing. It closes nothing at another sequence.
     pub(super) fn resolve(&self, transaction: TransactionId, sequence: Sequence) {
         if let Entry::Occupied(open) = self.offers().entry(transaction)
             && open.get().slot.sequence() == sequence
