@@ -23,8 +23,8 @@ pub use plan::{ManifestPoint, Pins, first_kept};
 pub struct RetireOptions {
     /// How many pages stay up to the page of the floor, that one included.
     pub retain_pages: NonZeroU32,
-    /// A page stays until the newest slot is so much younger than the page's last one, by the store's own timestamps. The log's
-    /// least retention age is kept in any case. It only delays: no clock of any process is asked.
+    /// A page stays until the newest slot is so much younger than the one after the page's last, by the store's own timestamps.
+    /// The log's least retention age is kept in any case. It only delays: no clock of any process is asked.
     pub min_age: Duration,
 }
 

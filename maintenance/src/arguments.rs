@@ -199,8 +199,8 @@ pub struct Retire {
     /// start again from the store
     #[arg(long, value_name = "N", default_value_t = RetireOptions::default().retain_pages)]
     pub retain_pages: NonZeroU32,
-    /// Keep a page until the newest slot is so much younger than its last one, by the store's own timestamps. The log's own
-    /// least retention is kept in any case
+    /// Keep a page until the newest slot is so much younger than the one after its last, by the store's own timestamps. The
+    /// log's own least retention is kept in any case
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub min_age: u64,
     /// Print one JSON object instead of lines for people

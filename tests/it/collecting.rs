@@ -26,7 +26,7 @@ fn all() -> RetireOptions {
     RetireOptions { retain_pages: std::num::NonZeroU32::MIN, min_age: Duration::ZERO }
 }
 
-async fn retire(collector: &Collector, floor: u64) -> Result<Retired, RetireError> {
+pub(crate) async fn retire(collector: &Collector, floor: u64) -> Result<Retired, RetireError> {
     collector.retire(&flushed_to(floor), &all(), RetireMode::Retire).await
 }
 

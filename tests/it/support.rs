@@ -86,7 +86,11 @@ impl World {
     }
 
     pub(crate) async fn with(fresh: FreshLog) -> World {
-        let memory: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+        World::over(Arc::new(InMemory::new()), fresh).await
+    }
+
+    /// A log in a bucket of another kind.
+    pub(crate) async fn over(memory: Arc<dyn ObjectStore>, fresh: FreshLog) -> World {
         let timeline = Timeline::begin();
         let (_, bucket) = scripted(memory.clone(), timeline, 0);
         let record = find_or_begin(&bucket, &fresh, &bucket.deadline()).await.unwrap();

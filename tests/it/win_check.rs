@@ -1,19 +1,24 @@
 //! The win check that reads the ledger of slow wins only: from when on it counts, and what it never takes for a win.
 
+use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
 use commit_log::adoption::FreshLog;
 use commit_log::log::{Closing, LogOptions, Offer, Outcome, Proof, WinCheck};
+use commit_log::retire::Collector;
 use commit_log::slot::PageSize;
 use commit_log::store::{BodyError, OpenError, Store, StoreBuilder};
 use commit_log::transaction::Transaction;
 use commit_log_kit::bucket::Operation;
 use commit_log_kit::clock::{SimulatedClock, Timeline};
 use commit_log_kit::scripted::{Cue, Fate, PathClass, ScriptedBucket};
+use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
+use object_store::path::Path;
 
+use crate::collecting::retire;
 use crate::offers::leave_open;
 use crate::support::{PAGE, Process, ROOT, Spent, World, environment, sequence};
 
@@ -57,8 +62,12 @@ fn delta(time: Duration) -> TimeDelta {
     TimeDelta::from_std(time).unwrap()
 }
 
+fn log_that_keeps(least_retention: Duration) -> FreshLog {
+    FreshLog { page_size: PageSize::new(PAGE).unwrap(), least_retention, ..FreshLog::default() }
+}
+
 async fn world_that_keeps(least_retention: Duration) -> World {
-    World::with(FreshLog { page_size: PageSize::new(PAGE).unwrap(), least_retention, ..FreshLog::default() }).await
+    World::with(log_that_keeps(least_retention)).await
 }
 
 async fn world() -> World {
@@ -225,6 +234,31 @@ async fn a_process_that_slept_across_a_retirement_is_behind_and_never_won() {
             assert_eq!((sleeper.since(mark), sleeper.head()), (CHECKED, 1));
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slot_that_was_written_long_before_it_had_its_name_lets_no_page_go_early() {
+    let folder = tempfile::tempdir().unwrap();
+    let world =
+        World::over(Arc::new(LocalFileSystem::new_with_prefix(folder.path()).unwrap()), log_that_keeps(RETENTION)).await;
+    world.commit_through(3).await;
+    // Given a process that has just proved that the last sequence of a page is free, and is about to put it.
+    let (process, _) = process(&world).await;
+    let put = process.script_put(1, Fate::Hold);
+    let others = async {
+        put.reached().await;
+        let other = world.commit_through(9).await;
+        // When another's file takes the name, written when its process went to sleep before it linked it.
+        let slot = world.slot_name(4).path(&Path::from(ROOT));
+        let file = File::options().write(true).open(folder.path().join(slot.as_ref())).unwrap();
+        file.set_modified(file.metadata().unwrap().modified().unwrap() - RETENTION).unwrap();
+        let retired = retire(&Collector::new(other.log), 9).await.unwrap();
+        put.release();
+        retired
+    };
+    let (offer, retired) = futures::future::join(process.offer(4, process.new_commit()), others).await;
+    // Then its page is still there, and the put meets the slot.
+    assert!(matches!(offer, Ok(Offer::Lost { .. })), "{offer:?}, {retired:?}");
 }
 
 #[tokio::test(start_paused = true)]

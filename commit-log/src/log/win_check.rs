@@ -64,8 +64,10 @@ impl WinCheck {
 /// ```
 ///
 /// SUBTLE: a put that was answered *created* is no win only if the sequence had a slot before, and that was deleted with its
-/// page. A page goes when the newest slot is the least retention younger than the page's last one, which came after the moment
-/// at which the sequence was free. So whoever uses the answer less than d after that moment is too early for any deletion.
+/// page. A page goes when the newest slot is the least retention younger than the one after the page's last. Nobody began to
+/// write that one before the page was full, which was after the moment at which the sequence was free. So whoever uses the
+/// answer less than d after that moment is too early for any deletion. The page's last slot would not do: its put may have been
+/// on the way, and dated, long before that moment.
 ///
 /// What shows that a sequence was free, each time from *before* the first request of it was sent:
 /// - It was read as absent, and its page's ledger, or a lower page's, was absent in a *later* read: ledgers come before deletes,

@@ -35,15 +35,19 @@ impl Listing {
         None
     }
 
-    /// Whether the newest slot is at least `age` younger than the last one of `page`, by the store's own clock.
+    /// Whether the newest slot is at least `age` younger than the one after the last of `page`, by the store's own clock.
+    ///
+    /// SUBTLE: not than the last one itself, which a store may date long before it has its name: a file is written first and
+    /// linked then, and its process may sleep between the two. The slot after it names it as its parent, so nobody began to
+    /// write that one before the last one was there to be read.
     pub(super) fn is_older_than(&self, page: Page, age: Duration) -> bool {
         if age.is_zero() {
             return true;
         }
-        let last = self.size.sequences(page).and_then(|sequences| self.written_millis.get(sequences.end()));
+        let after = self.size.sequences(page).and_then(|sequences| self.written_millis.get(&sequences.end().next()));
         let newest = self.written_millis.last_key_value().map(|(_, millis)| millis);
-        let (Some(last), Some(newest)) = (last, newest) else { return false };
-        u128::try_from(newest.saturating_sub(*last)).is_ok_and(|apart| apart >= age.as_millis())
+        let (Some(after), Some(newest)) = (after, newest) else { return false };
+        u128::try_from(newest.saturating_sub(*after)).is_ok_and(|apart| apart >= age.as_millis())
     }
 
     /// The slots below `page` that were listed.
@@ -79,8 +83,8 @@ mod tests {
     }
 
     #[test]
-    fn age_is_told_by_the_newest_slot_and_the_pages_last() {
-        let listed = listing(&[(1, 500), (2, 1_000), (3, 1_500), (4, 2_000)]);
+    fn age_is_told_by_the_newest_slot_and_the_one_after_the_pages_last() {
+        let listed = listing(&[(1, 500), (2, 700), (3, 1_000), (4, 2_000)]);
         let second = Duration::from_secs(1);
         assert!(listed.is_older_than(Page::new(0), second));
         assert!(!listed.is_older_than(Page::new(0), second + Duration::from_millis(1)));
@@ -89,8 +93,14 @@ mod tests {
     }
 
     #[test]
-    fn a_listing_that_misses_the_pages_last_slot_or_runs_backwards_only_delays() {
-        assert!(!listing(&[(1, 0), (3, 9_000)]).is_older_than(Page::new(0), Duration::from_secs(1)));
-        assert!(!listing(&[(1, 0), (2, 9_000), (3, 0)]).is_older_than(Page::new(0), Duration::from_secs(1)));
+    fn a_last_slot_that_is_dated_before_it_had_its_name_makes_its_page_no_older() {
+        let listed = listing(&[(1, 8_000), (2, 0), (3, 9_000), (4, 9_500)]);
+        assert!(!listed.is_older_than(Page::new(0), Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn a_listing_that_misses_the_slot_after_the_pages_last_or_runs_backwards_only_delays() {
+        assert!(!listing(&[(1, 0), (2, 0), (4, 9_000)]).is_older_than(Page::new(0), Duration::from_secs(1)));
+        assert!(!listing(&[(1, 0), (2, 0), (3, 9_000), (4, 0)]).is_older_than(Page::new(0), Duration::from_secs(1)));
     }
 }

@@ -217,8 +217,8 @@ impl StoreBuilder {
     }
 
     /// SlateDB's settings for the `Db`, when this process holds the store. The `wal_options` of its garbage collector say how
-    /// often the log is retired, and the `min_age` there how much younger the newest slot must be than a page's last one. The
-    /// library switches off the collection of WAL fences, which this store does not have.
+    /// often the log is retired, and the `min_age` there how much younger the newest slot must be than the one after a page's
+    /// last. The library switches off the collection of WAL fences, which this store does not have.
     pub fn settings(mut self, settings: Settings) -> StoreBuilder {
         self.settings = settings;
         self
