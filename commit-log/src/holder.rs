@@ -85,7 +85,10 @@ pub enum HoldError {
     /// SlateDB closed the store's handle under the holder. Nothing is lost: take the store again. It happens to a successor whose
     /// clock is slower than its predecessor's, when the predecessor's compactor began a job during the take.
     #[error("the store's handle was closed")]
-    Closed,
+    Closed(#[source] Arc<slatedb::Error>),
+    /// The runtime that it ran on is gone.
+    #[error("the holder's runtime has ended")]
+    RuntimeEnded,
     /// Opening, flushing or closing the store was not done in time.
     #[error("the store was not done in time with {doing}")]
     TimedOut {
@@ -157,7 +160,7 @@ impl Holder {
         match ended.wait_for(Option::is_some).await {
             Ok(result) => result.clone().unwrap_or(Ok(())),
             // The task is gone with its runtime.
-            Err(_) => Err(HoldError::Closed),
+            Err(_) => Err(HoldError::RuntimeEnded),
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::future::{Either, select};
 use slatedb::config::{CloseOptions, FlushOptions, FlushType, WriteOptions};
-use slatedb::{CloseReason, Db};
+use slatedb::{CloseReason, Db, ErrorKind};
 use tokio::sync::{oneshot, watch};
 
 use crate::bucket::Deadline;
@@ -99,7 +99,8 @@ impl Fold {
         ended?;
         match closed? {
             Ok(()) => Ok(()),
-            Err(error) => Err(self.ended_or(HoldError::NotFlushed(Arc::new(error)))),
+            Err(error) if error.kind() == ErrorKind::Closed(CloseReason::Fenced) => Err(HoldError::Fenced),
+            Err(error) => Err(HoldError::Closed(Arc::new(error))),
         }
     }
 
@@ -158,7 +159,10 @@ impl Fold {
         let written = self.db.write_with_options(write_batch(&slot), &options);
         match self.in_time("applying a slot", written).await? {
             Ok(_) => self.session.applied(sequence),
-            Err(source) => return Err(self.ended_or(HoldError::NotApplied { sequence, source: Arc::new(source) })),
+            Err(source) => {
+                let not_applied = || HoldError::NotApplied { sequence, source: Arc::new(source) };
+                return Err(self.why_closed().unwrap_or_else(not_applied));
+            }
         }
         self.unflushed.slots += 1;
         self.unflushed.bytes += slot.row_bytes();
@@ -194,7 +198,7 @@ impl Fold {
         let flush = self.db.flush_with_options(FlushOptions { flush_type: FlushType::MemTable });
         match self.in_time("flushing", flush).await? {
             Ok(()) => {}
-            Err(source) => return Err(self.ended_or(HoldError::NotFlushed(Arc::new(source)))),
+            Err(source) => return Err(self.why_closed().unwrap_or_else(|| HoldError::NotFlushed(Arc::new(source)))),
         }
         self.unflushed = Unflushed::default();
         self.folded.send_modify(|folded| folded.flushed = applied);
@@ -225,18 +229,16 @@ impl Fold {
     }
 
     fn check_open(&self) -> Result<(), HoldError> {
-        match self.db.status().close_reason {
-            None => Ok(()),
-            Some(CloseReason::Fenced) => Err(HoldError::Fenced),
-            Some(_) => Err(HoldError::Closed),
-        }
+        self.why_closed().map_or(Ok(()), Err)
     }
 
-    /// What really ended the store, if something did; else `error`.
-    fn ended_or(&self, error: HoldError) -> HoldError {
+    /// What closed the store, if something did. It counts before what a call said: any of SlateDB's own tasks may have closed it.
+    fn why_closed(&self) -> Option<HoldError> {
         match self.db.status().close_reason {
-            Some(CloseReason::Fenced) => HoldError::Fenced,
-            _ => error,
+            None => None,
+            Some(CloseReason::Fenced) => Some(HoldError::Fenced),
+            // Whatever is asked of a closed store tells why it is closed.
+            Some(_) => self.db.snapshot().err().map(|reason| HoldError::Closed(Arc::new(reason))),
         }
     }
 

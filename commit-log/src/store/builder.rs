@@ -406,20 +406,24 @@ impl StoreBuilder {
         }
     }
 
-    /// When the newest of the compactor's jobs was named, by the clock of whoever held the store then. SlateDB takes no job
-    /// with an older name, and gives the store up instead.
-    async fn newest_job_millis(&self, session: &WriterSession, seed: u64) -> Result<Option<i64>, TakeError> {
+    /// The latest time that the compactor's jobs tell, by the clock of whoever held the store then: of their names and of their
+    /// workers' heartbeats. SlateDB takes no job with an older name, and gives the store up instead; and by a clock behind a dead
+    /// worker's last heartbeat that worker's job would not be taken over before the clock has caught up.
+    async fn latest_of_jobs_millis(&self, session: &WriterSession, seed: u64) -> Result<Option<i64>, TakeError> {
         let reader = AdminBuilder::new(self.path.clone(), self.bucket.clone());
         let reader = reader.with_seed(seed).with_system_clock(session.clock()).build();
         let Some(jobs) = reader.read_compactions(None).await? else { return Ok(None) };
-        let newest = jobs.recent_compactions().map(|job| job.id().timestamp_ms()).max();
-        Ok(newest.and_then(|millis| i64::try_from(millis).ok()))
+        let told = jobs.recent_compactions().flat_map(|job| {
+            let heartbeat = job.worker().map(|worker| worker.last_heartbeat_ms);
+            [Some(job.id().timestamp_ms()), heartbeat]
+        });
+        Ok(told.flatten().max().and_then(|millis| i64::try_from(millis).ok()))
     }
 
     /// Opens the store as its writer, over `session`.
     pub(super) async fn open_db(&self, session: &WriterSession, seed: u64) -> Result<Db, TakeError> {
         if self.settings.compactor_options.is_some()
-            && let Some(millis) = Box::pin(self.newest_job_millis(session, seed)).await?
+            && let Some(millis) = Box::pin(self.latest_of_jobs_millis(session, seed)).await?
         {
             session.raise_clock(millis);
         }

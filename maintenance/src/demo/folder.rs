@@ -57,7 +57,10 @@ pub async fn run(location: &Location, teller: &Teller) -> Result<Exit, Failure> 
         }
         tokio::select! {
             () = &mut asked_to_end => break,
-            ended = holder.ended() => return Err(Failure::store(location, ended.err().unwrap_or(HoldError::Closed))),
+            ended = holder.ended() => match ended {
+                Ok(()) => break,
+                Err(error) => return Err(Failure::store(location, error)),
+            },
             // A sender that is gone has ended the hold, which is seen above.
             changed = folded.changed(), if folded.has_changed().is_ok() => drop(changed),
         }

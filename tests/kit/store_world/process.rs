@@ -153,9 +153,11 @@ impl Session {
             }
             HoldError::TimedOut { .. } | HoldError::L0Full { .. } => record.count("failed holds"),
             HoldError::Tail(commit_log::log::TailError::Unavailable(_)) => record.count("failed holds"),
-            // Its reason is in the log of the process: SlateDB's own parts gave up, as over a broken body.
-            HoldError::Closed => record.count("closed holds"),
-            // A broken body in the wrong place ends a `Db`; whoever holds takes the store again.
+            // SlateDB's own parts gave up, as over a broken body; whoever holds takes the store again. A write that the plug refused
+            // would be of another kind.
+            HoldError::Closed(source) if source.kind() != ErrorKind::Internal => {
+                record.count("closed holds");
+            }
             HoldError::NotFlushed(source) | HoldError::NotApplied { source, .. } if source.kind() == ErrorKind::Unavailable => {
                 record.count("failed holds");
             }
