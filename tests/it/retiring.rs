@@ -10,21 +10,22 @@ use commit_log::bucket::{ObjectName, Pace};
 use commit_log::holder::HoldError;
 use commit_log::log::Outcome;
 use commit_log::retire::{RetireError, RetireMode};
-use commit_log::slot::PageSize;
-use commit_log::store::{BodyError, CommitError, Store, StoreBuilder, StoreError};
+use commit_log::slot::{Page, PageSize};
+use commit_log::store::{BodyError, CommitError, Committed, Store, StoreBuilder, StoreError};
 use commit_log::transaction::Transaction;
 use commit_log_kit::bucket::Operation;
 use commit_log_kit::clock::Timeline;
-use commit_log_kit::scripted::{Fate, PathClass, ScriptedBucket};
+use commit_log_kit::scripted::{Cue, Fate, PathClass, ScriptedBucket};
 use futures::TryStreamExt;
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 use slatedb::config::{GarbageCollectorDirectoryOptions, GarbageCollectorOptions, Settings};
+use tokio::task::JoinHandle;
 
 use crate::holding::settings;
 use crate::pins::{keep_least, nothing};
-use crate::support::{PAGE, ROOT, environment, is, sequence};
+use crate::support::{PAGE, ROOT, environment, is, pages, sequence};
 
 struct Stores {
     memory: Arc<InMemory>,
@@ -180,7 +181,7 @@ async fn sleeps_across_20_000_commits(asleep: Asleep) {
     }
     awake.hold().await.unwrap().stop().await.unwrap();
     let retired = awake.retire(&keep_least(), RetireMode::Retire).await.unwrap();
-    assert_eq!(retired.pages, 0..19);
+    assert_eq!(retired.pages, pages(0, 19));
     cue.release();
     let ended = match (running, waking) {
         (Some(running), _) => running.await.unwrap(),
@@ -227,6 +228,61 @@ async fn a_committer_that_wakes_after_its_put_after_20_000_commits_has_committed
     Box::pin(sleeps_across_20_000_commits(Asleep::Unheard)).await;
 }
 
+/// A commit of `mine` whose put has landed as slot 2, whose answer was lost, and which is sent again when the cue says so.
+async fn commit_unheard(scripted: &ScriptedBucket, store: &Store) -> (Cue, JoinHandle<Result<Committed, CommitError>>) {
+    let mut transaction = store.begin();
+    transaction.put("mine", "slept").unwrap();
+    let put_of_slot = || is(Operation::Create, PathClass::Commits);
+    scripted.script(1, put_of_slot(), Fate::LoseAnswer);
+    let cue = scripted.script(2, put_of_slot(), Fate::Hold);
+    let committing = store.clone();
+    let running = tokio::spawn(async move { committing.commit(transaction).await });
+    cue.reached().await;
+    (cue, running)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_takes_the_store_before_it_hears_of_its_win_reads_it_as_soon_as_it_hears() {
+    let stores = Stores::new();
+    let (scripted, sleeper) = stores.builder(1, PAGE);
+    let sleeper = sleeper.open().await.unwrap();
+    put(&sleeper, "first", 0).await;
+    let (cue, running) = commit_unheard(&scripted, &sleeper).await;
+    let (_, other) = stores.builder(2, PAGE);
+    other.open_existing().await.unwrap().hold().await.unwrap().stop().await.unwrap();
+    // Its own take starts the log again past the slot, which another has folded.
+    let holder = sleeper.hold().await.unwrap();
+    cue.release();
+    assert_eq!(running.await.unwrap().unwrap().sequence, sequence(2));
+    assert_eq!(sleeper.get(b"mine").await.unwrap(), Some(Bytes::from("slept")));
+    holder.stop().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_win_whose_page_was_retired_and_whose_store_cannot_be_read_is_told_as_committed_and_not_served() {
+    let stores = Stores::new();
+    let (scripted, sleeper) = stores.builder(1, PAGE);
+    let call = Duration::from_secs(3600);
+    let sleeper = sleeper.pace(Pace { attempt: call, call, ..Pace::default() }).open().await.unwrap();
+    put(&sleeper, "first", 0).await;
+    let (cue, running) = commit_unheard(&scripted, &sleeper).await;
+    let (_, awake) = stores.builder(2, PAGE);
+    let awake = awake.open_existing().await.unwrap();
+    for number in 0..14 {
+        put(&awake, "key", number).await;
+    }
+    awake.hold().await.unwrap().stop().await.unwrap();
+    assert_eq!(awake.retire(&keep_least(), RetireMode::Retire).await.unwrap().pages.start, Page::new(0));
+    scripted.script(1, is(Operation::List, PathClass::Manifest), Fate::Hang);
+    cue.release();
+    let Err(CommitError::NotServed { transaction, sequence: at, .. }) = running.await.unwrap() else { panic!("served") };
+    assert_eq!(at, sequence(2));
+    assert_eq!(sleeper.get(b"mine").await.unwrap(), None);
+    // It is committed all the same, and served as soon as the store can be read.
+    assert_eq!(sleeper.outcome(transaction, at).await.unwrap(), Outcome::Landed);
+    assert_eq!(value(&sleeper, "mine").await, Some(Bytes::from("slept")));
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_idle_reader_that_slept_past_a_retirement_reads_everything_and_its_old_view_stays_true() {
     let stores = Stores::new();
@@ -241,7 +297,7 @@ async fn an_idle_reader_that_slept_past_a_retirement_reads_everything_and_its_ol
     }
     awake.hold().await.unwrap().stop().await.unwrap();
     let retired = awake.retire(&keep_least(), RetireMode::Retire).await.unwrap();
-    assert_eq!(retired.pages, 0..7);
+    assert_eq!(retired.pages, pages(0, 7));
     assert_eq!(value(&reader, "key").await, Some(Bytes::from("29")));
     assert_eq!(old.get(b"key").await.unwrap(), Some(Bytes::from("0")));
 }

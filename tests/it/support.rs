@@ -1,5 +1,6 @@
 //! One bucket that several processes share, each behind a script of its own, and a collector that retires pages at once.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -317,6 +318,11 @@ pub(crate) fn is(operation: Operation, class: PathClass) -> impl Fn(&Request) ->
 
 pub(crate) fn sequence(number: u64) -> Sequence {
     Sequence::new(number).unwrap()
+}
+
+/// The pages from `start` to before `end`.
+pub(crate) fn pages(start: u64, end: u64) -> Range<Page> {
+    Page::new(start)..Page::new(end)
 }
 
 pub(crate) fn won(offer: &Result<Offer, OfferError>) -> bool {

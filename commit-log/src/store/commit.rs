@@ -107,7 +107,7 @@ pub(super) async fn commit(current: &Current, parts: Parts, budget: &Deadline) -
             Ok(Offer::Won { slot }) => {
                 // What is won is committed, whatever else fails.
                 let moved = match slot {
-                    Some(_) => current.install(),
+                    Some(_) => current.show(sequence, &log.bucket().deadline()).await,
                     None => current.reload_now(&log.bucket().deadline()).await,
                 };
                 return match moved {
@@ -117,11 +117,7 @@ pub(super) async fn commit(current: &Current, parts: Parts, budget: &Deadline) -
             }
             Ok(Offer::Lost { .. }) => {
                 lost_races += 1;
-                current.install()?;
-                if !current.shows(sequence) {
-                    // Memory does not reach back to the view.
-                    current.catch_up(crate::log::Proof::NowAndThen, &log.bucket().deadline()).await?;
-                }
+                current.show(sequence, &log.bucket().deadline()).await?;
             }
             Ok(Offer::Behind) => return Err(behind(current).await),
             Err(error) => return Err(sorted(error, current).await),

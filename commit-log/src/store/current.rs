@@ -169,8 +169,8 @@ impl Current {
         self.view.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Moves the view to the log's known head, from memory: what this process has won is readable at no request. When memory
-    /// does not reach back, it stays, and the next [`Current::catch_up`] reads what is missing.
+    /// Moves the view to the log's known head, from memory. When memory does not reach back to the view, that stays, and the next
+    /// [`Current::catch_up`] reads what is missing.
     pub(super) fn install(&self) -> Result<(), StoreError> {
         let mut view = self.locked();
         let Some(slots) = self.log.remembered_after(view.head()) else { return Ok(()) };
@@ -188,6 +188,17 @@ impl Current {
         *view = advanced;
         self.count(slots.len() as u64, slots.iter().map(|slot| slot.bytes().len()).sum());
         Ok(())
+    }
+
+    /// Moves the view to `sequence`, which is known to have landed: from memory, or by reads where memory does not reach back to
+    /// the view.
+    pub(super) async fn show(&self, sequence: Sequence, deadline: &Deadline) -> Result<(), StoreError> {
+        self.install()?;
+        if !self.shows(sequence) {
+            // An absent slot may not count as the end here: it has landed.
+            self.catch_up(Proof::Always, deadline).await?;
+        }
+        if self.shows(sequence) { Ok(()) } else { Err(StoreError::Behind) }
     }
 
     /// Reads what others landed, and moves the view over it.
