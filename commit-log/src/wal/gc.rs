@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures::future::{Either, select};
+use futures::future::{Either, pending, select};
 use slatedb::wal::{WalError, WalFileRange, WalGc};
 use tokio::sync::watch;
 
@@ -44,19 +44,25 @@ impl WalGc for LogGc {
         let retired = match &self.closing {
             None => pass.await,
             Some(closing) => {
-                let mut closing = closing.clone();
-                // A pass may be dropped anywhere. The sender lives as long as the session that the store was opened over.
-                match select(pass, Box::pin(closing.wait_for(|closing| *closing))).await {
+                // A pass may be dropped anywhere.
+                match select(pass, Box::pin(closed(closing.clone()))).await {
                     Either::Left((retired, _)) => retired,
                     Either::Right(_) => return Ok(()),
                 }
             }
         };
         let retired = retired.map_err(wal_error)?;
-        if retired.pages.end > retired.pages.start || retired.swept > 0 {
+        if !retired.pages.is_empty() || retired.swept > 0 {
             tracing::info!(pages = ?retired.pages, swept = retired.swept, dry_run, "the commit log was retired");
         }
         Ok(())
+    }
+}
+
+/// Returns when the store is being closed. A session that was dropped can close nothing: then it never does.
+async fn closed(mut closing: watch::Receiver<bool>) {
+    if closing.wait_for(|closing| *closing).await.is_err() {
+        pending().await
     }
 }
 
