@@ -93,6 +93,24 @@ pub enum AdoptionError {
     Unavailable(#[from] Unavailable),
 }
 
+impl AdoptionError {
+    /// The same as an error that has places of its own for damage and for a bucket that failed; `otherwise` is for the rest.
+    pub(crate) fn sorted<E: From<Corruption> + From<Unavailable>>(self, otherwise: impl FnOnce(AdoptionError) -> E) -> E {
+        match self {
+            AdoptionError::Corrupt(corruption) => corruption.into(),
+            AdoptionError::Unavailable(failure) => failure.into(),
+            error @ (AdoptionError::NoLog
+            | AdoptionError::NativeHistory { .. }
+            | AdoptionError::RecordMissing { .. }
+            | AdoptionError::Taken { .. }
+            | AdoptionError::Left
+            | AdoptionError::OtherLog
+            | AdoptionError::Distrusted(_)
+            | AdoptionError::ReservedKey { .. }) => otherwise(error),
+        }
+    }
+}
+
 impl From<ProbeFailed> for AdoptionError {
     fn from(failed: ProbeFailed) -> AdoptionError {
         match failed {

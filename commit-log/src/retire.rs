@@ -45,21 +45,21 @@ pub enum RetireMode {
 }
 
 /// What a pass did, or would do.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retired {
     /// The pages that went. Empty when none did.
-    pub pages: Range<u64>,
+    pub pages: Range<Page>,
     /// Names that were found in pages retired earlier, and were deleted: put there by offers that slept, or left by a pass that
     /// was killed.
     pub swept: u64,
     /// The lowest page that stays because the store, a checkpoint or an option needs it. What lies between the pages that
     /// went and this one is too young, or is left to the next pass.
-    pub first_kept: u64,
+    pub first_kept: Page,
 }
 
 impl Retired {
     fn nothing(at: Page) -> Retired {
-        Retired { pages: at.get()..at.get(), swept: 0, first_kept: at.get() }
+        Retired { pages: at..at, swept: 0, first_kept: at }
     }
 }
 
@@ -89,17 +89,6 @@ pub enum RetireError {
 
 impl From<AdoptionError> for RetireError {
     fn from(error: AdoptionError) -> RetireError {
-        match error {
-            AdoptionError::Corrupt(corruption) => corruption.into(),
-            AdoptionError::Unavailable(failure) => failure.into(),
-            error @ (AdoptionError::NoLog
-            | AdoptionError::NativeHistory { .. }
-            | AdoptionError::RecordMissing { .. }
-            | AdoptionError::Taken { .. }
-            | AdoptionError::Left
-            | AdoptionError::OtherLog
-            | AdoptionError::Distrusted(_)
-            | AdoptionError::ReservedKey { .. }) => RetireError::Adoption(error),
-        }
+        error.sorted(RetireError::Adoption)
     }
 }

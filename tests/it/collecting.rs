@@ -13,7 +13,7 @@ use commit_log_kit::bucket::Operation;
 use commit_log_kit::scripted::{Fate, PathClass};
 
 use crate::stores::{Liar, Lie};
-use crate::support::{PAGE, Process, World, sequence};
+use crate::support::{PAGE, Process, World, pages, sequence};
 
 /// A store that is folded and flushed up to `floor`, without checkpoints.
 fn flushed_to(floor: u64) -> Pins {
@@ -73,7 +73,7 @@ async fn a_page_costs_a_put_a_read_back_the_ledger_before_it_and_its_slots_in_on
     let collector = Collector::new(process.log.clone());
     let mark = process.mark();
     let retired = retire(&collector, 9).await.unwrap();
-    assert_eq!(retired, Retired { pages: 1..2, swept: 0, first_kept: 2 });
+    assert_eq!(retired, Retired { pages: pages(1, 2), swept: 0, first_kept: Page::new(2) });
     let counts = process.scripted.counts_since(mark);
     let expected = [
         // The pass: whose store it is, and one listing of the slots.
@@ -111,7 +111,7 @@ async fn a_pass_with_nothing_to_do_reads_no_slot_and_writes_nothing() {
     let collector = Collector::new(process.log.clone());
     retire(&collector, 9).await.unwrap();
     let mark = process.mark();
-    assert_eq!(retire(&collector, 9).await.unwrap(), Retired { pages: 2..2, swept: 0, first_kept: 2 });
+    assert_eq!(retire(&collector, 9).await.unwrap(), Retired { pages: pages(2, 2), swept: 0, first_kept: Page::new(2) });
     let counts = process.scripted.counts_since(mark);
     let expected =
         [(Operation::List, PathClass::Adoption), (Operation::Get, PathClass::Adoption), (Operation::List, PathClass::Commits)];
@@ -126,7 +126,7 @@ async fn a_collector_that_knows_nothing_finds_the_first_page_among_hundreds_of_r
     process.load(Some(799)).await;
     let mark = process.mark();
     let retired = retire(&Collector::new(process.log.clone()), 801).await.unwrap();
-    assert_eq!(retired.pages, 199..200);
+    assert_eq!(retired.pages, pages(199, 200));
     assert_eq!(process.scripted.counts_since(mark)[&(Operation::Get, PathClass::Retired)], 2);
     assert_retired_below(&world, 801, &transactions).await;
 }
@@ -143,7 +143,7 @@ async fn a_listing_that_misses_slots_costs_a_bisection_and_no_page() {
     process.load(Some(400)).await;
     let mark = process.mark();
     let retired = retire(&Collector::new(process.log.clone()), 401).await.unwrap();
-    assert_eq!(retired.pages, 50..100);
+    assert_eq!(retired.pages, pages(50, 100));
     let ledger_reads = process.scripted.counts_since(mark)[&(Operation::Get, PathClass::Retired)];
     assert!(ledger_reads <= 50 + 8, "{ledger_reads}");
     assert_retired_below(&world, 401, &transactions).await;
@@ -156,7 +156,7 @@ async fn a_dry_run_tells_what_would_go_and_sends_no_put_and_no_delete() {
     let mark = process.mark();
     let collector = Collector::new(process.log.clone());
     let retired = collector.retire(&flushed_to(13), &all(), RetireMode::DryRun).await.unwrap();
-    assert_eq!(retired, Retired { pages: 0..3, swept: 0, first_kept: 3 });
+    assert_eq!(retired, Retired { pages: pages(0, 3), swept: 0, first_kept: Page::new(3) });
     let counts = process.scripted.counts_since(mark);
     assert!(counts.keys().all(|(operation, _)| matches!(operation, Operation::Get | Operation::List)), "{counts:?}");
     assert_retired_below(&world, 1, &transactions).await;
@@ -275,7 +275,7 @@ async fn zombies_are_swept_by_the_next_pass_and_nothing_else_is() {
         assert!(world.slot(next).await.is_some());
     }
     let retired = retire(&Collector::new(forgetful(&world, Some(9)).await.log), 9).await.unwrap();
-    assert_eq!(retired, Retired { pages: 2..2, swept: 2, first_kept: 2 });
+    assert_eq!(retired, Retired { pages: pages(2, 2), swept: 2, first_kept: Page::new(2) });
     assert_retired_below(&world, 9, &transactions).await;
 }
 
@@ -292,7 +292,7 @@ async fn a_page_of_zombies_alone_is_not_taken_for_one_to_retire() {
     }
     // All of page 1 lies there again, and a collector that knows nothing begins with it.
     let retired = retire(&Collector::new(forgetful(&world, Some(13)).await.log), 13).await.unwrap();
-    assert_eq!(retired.first_kept, 3);
+    assert_eq!(retired.first_kept, Page::new(3));
     assert_retired_below(&world, 13, &transactions).await;
 }
 
@@ -306,7 +306,7 @@ async fn a_page_younger_than_the_least_retention_stays() {
     .await;
     world.commit_through(9).await;
     let retired = retire(&Collector::new(world.process().await.log), 9).await.unwrap();
-    assert_eq!(retired, Retired { pages: 0..0, swept: 0, first_kept: 2 });
+    assert_eq!(retired, Retired { pages: pages(0, 0), swept: 0, first_kept: Page::new(2) });
     assert!(world.slot(1).await.is_some());
 }
 

@@ -72,7 +72,7 @@ impl Collector {
         let record = self.log.record();
         let kept = first_kept(record, pins, options.retain_pages);
         let listing = self.list().await?;
-        let age = options.min_age.max(Duration::from_millis(record.least_retention_millis));
+        let age = options.min_age.max(record.least_retention());
         let first = self.first_unretired(&listing, kept).await?;
         let limit = kept.min(Page::new(first.get().saturating_add(MAX_PAGES_A_PASS)));
         let mut page = first;
@@ -87,7 +87,7 @@ impl Collector {
         if mode == RetireMode::Retire {
             self.delete(zombies).await?;
         }
-        Ok(Retired { pages: first.get()..page.get(), swept, first_kept: kept.get() })
+        Ok(Retired { pages: first..page, swept, first_kept: kept })
     }
 
     fn origin(&self) -> Page {

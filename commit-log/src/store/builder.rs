@@ -50,7 +50,7 @@ pub type CustomiseDb = Arc<dyn Fn(DbBuilder<Path>) -> DbBuilder<Path> + Send + S
 pub enum OpenError {
     /// There is no log, another one, or none may be begun.
     #[error(transparent)]
-    Adoption(#[from] AdoptionError),
+    Adoption(AdoptionError),
     /// The log is damaged.
     #[error(transparent)]
     Corrupt(#[from] Corruption),
@@ -97,6 +97,12 @@ pub enum OpenError {
     /// There is no randomness to draw identities from.
     #[error(transparent)]
     NoRandomness(#[from] NoRandomness),
+}
+
+impl From<AdoptionError> for OpenError {
+    fn from(error: AdoptionError) -> OpenError {
+        error.sorted(OpenError::Adoption)
+    }
 }
 
 struct Seconds(Duration);

@@ -72,7 +72,7 @@ pub enum CloneError {
     Source(#[from] StoreError),
     /// A record of the target is damaged or cannot be read.
     #[error(transparent)]
-    Adoption(#[from] AdoptionError),
+    Adoption(AdoptionError),
     /// A log is damaged.
     #[error(transparent)]
     Corrupt(#[from] Corruption),
@@ -88,6 +88,12 @@ pub enum CloneError {
     /// SlateDB refused.
     #[error("SlateDB refused the clone: {0}")]
     Refused(#[source] Arc<slatedb::Error>),
+}
+
+impl From<AdoptionError> for CloneError {
+    fn from(error: AdoptionError) -> CloneError {
+        error.sorted(CloneError::Adoption)
+    }
 }
 
 /// Clones `store` to the path `target` of its bucket: the clone has everything that was committed to `store` before this was

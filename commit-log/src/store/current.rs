@@ -75,18 +75,7 @@ pub enum StoreError {
 
 impl From<AdoptionError> for StoreError {
     fn from(error: AdoptionError) -> StoreError {
-        match error {
-            AdoptionError::Corrupt(corruption) => corruption.into(),
-            AdoptionError::Unavailable(failure) => failure.into(),
-            error @ (AdoptionError::NoLog
-            | AdoptionError::NativeHistory { .. }
-            | AdoptionError::RecordMissing { .. }
-            | AdoptionError::Taken { .. }
-            | AdoptionError::Left
-            | AdoptionError::OtherLog
-            | AdoptionError::Distrusted(_)
-            | AdoptionError::ReservedKey { .. }) => StoreError::Adoption(error),
-        }
+        error.sorted(StoreError::Adoption)
     }
 }
 

@@ -53,7 +53,7 @@ pub struct LogAdmin {
 pub enum AdminError {
     /// There is no log, it was left, or something else is where a clone was to begin.
     #[error(transparent)]
-    Adoption(#[from] AdoptionError),
+    Adoption(AdoptionError),
     /// The manifest that was to be cloned lacks slots that have landed. Fold the store, then clone it.
     #[error("the manifest covers the log up to slot {} of {head}: fold the store first", covered.map_or(0, Sequence::get))]
     Tail {
@@ -85,6 +85,12 @@ impl AdminError {
     }
 }
 
+impl From<AdoptionError> for AdminError {
+    fn from(error: AdoptionError) -> AdminError {
+        error.sorted(AdminError::Adoption)
+    }
+}
+
 impl From<TailError> for AdminError {
     fn from(error: TailError) -> AdminError {
         match error {
@@ -98,9 +104,7 @@ impl From<TailError> for AdminError {
 impl From<AdminError> for WalError {
     fn from(error: AdminError) -> WalError {
         match error {
-            AdminError::Unavailable(_) | AdminError::Adoption(AdoptionError::Unavailable(_)) => {
-                WalError::Unavailable(Arc::new(error))
-            }
+            AdminError::Unavailable(_) => WalError::Unavailable(Arc::new(error)),
             AdminError::Adoption(_) | AdminError::Tail { .. } | AdminError::Retired { .. } | AdminError::Corrupt(_) => {
                 WalError::DataError(Arc::new(error))
             }

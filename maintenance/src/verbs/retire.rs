@@ -93,7 +93,7 @@ impl Report {
             dry_run: mode == RetireMode::DryRun,
             retired: Pages::of(record, pages.start, pages.end),
             swept: *swept,
-            first_page: pages.end,
+            first_page: pages.end.get(),
             later: Pages::of(record, pages.end, *first_kept),
         }
     }
@@ -101,12 +101,12 @@ impl Report {
 
 impl Pages {
     /// The pages from `first` to before `end`. `None` when there is none.
-    fn of(record: &AdoptionRecord, first: u64, end: u64) -> Option<Pages> {
-        let last = Page::new(end).previous().filter(|last| last.get() >= first)?;
-        let first_slot = *record.page_size.sequences(Page::new(first))?.start();
+    fn of(record: &AdoptionRecord, first: Page, end: Page) -> Option<Pages> {
+        let last = end.previous().filter(|last| *last >= first)?;
+        let first_slot = *record.page_size.sequences(first)?.start();
         let last_slot = *record.page_size.sequences(last)?.end();
         let first_slot = first_slot.max(record.origin);
-        Some(Pages { first, last: last.get(), first_slot: first_slot.get(), last_slot: last_slot.get() })
+        Some(Pages { first: first.get(), last: last.get(), first_slot: first_slot.get(), last_slot: last_slot.get() })
     }
 }
 

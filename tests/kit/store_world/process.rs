@@ -51,7 +51,6 @@ impl Scene {
             match self.open_once(who, environment.clone()).await {
                 Ok(store) => return Some(Session { scene: self.clone(), who, store }),
                 Err(OpenError::Unavailable(_) | OpenError::Read(_) | OpenError::TimedOut | OpenError::Behind) => {}
-                Err(OpenError::Adoption(commit_log::adoption::AdoptionError::Unavailable(_))) => {}
                 Err(error) => {
                     self.record.broken(format!("{who:?} could not open: {error}"));
                     return None;
