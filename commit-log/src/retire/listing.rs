@@ -20,19 +20,23 @@ impl Listing {
         Listing { size, written_millis: slots.collect() }
     }
 
-    /// The lowest page from `from` on whose slots were all listed: where to begin, most likely.
+    /// The lowest page from `from` on of the slots that lead to the newest one without a gap: where to begin, most likely. A page
+    /// that was listed whole below a gap was retired, and its names were created again.
     pub(super) fn lowest_whole_page(&self, from: Page) -> Option<Page> {
-        let first = *self.size.sequences(from)?.start();
-        let mut counted: Option<(Page, u32)> = None;
-        for sequence in self.written_millis.range(first..).map(|(sequence, _)| *sequence) {
-            let page = self.size.page_of(sequence);
-            let count = counted.filter(|(counting, _)| *counting == page).map_or(0, |(_, count)| count) + 1;
-            if count == self.size.get() {
-                return Some(page);
+        let from = *self.size.sequences(from)?.start();
+        let mut listed = self.written_millis.range(from..).map(|(sequence, _)| *sequence);
+        let mut last = listed.next()?;
+        let mut first = last;
+        for sequence in listed {
+            if sequence != last.next() {
+                first = sequence;
             }
-            counted = Some((page, count));
+            last = sequence;
         }
-        None
+        let page = self.size.page_of(first);
+        let begins_page = self.size.sequences(page).is_some_and(|sequences| *sequences.start() == first);
+        let page = if begins_page { page } else { page.next() };
+        (*self.size.sequences(page)?.end() <= last).then_some(page)
     }
 
     /// Whether the newest slot is at least `age` younger than the one after the last of `page`, by the store's own clock.
@@ -79,7 +83,14 @@ mod tests {
         assert_eq!(listed.lowest_whole_page(Page::new(0)), Some(Page::new(2)));
         assert_eq!(listed.lowest_whole_page(Page::new(3)), Some(Page::new(3)));
         assert_eq!(listed.lowest_whole_page(Page::new(4)), None);
+        assert_eq!(listing(&[(1, 0), (3, 0)]).lowest_whole_page(Page::new(0)), None);
         assert_eq!(listed.below(Page::new(2)), [1, 4].map(|number| Sequence::new(number).unwrap()));
+    }
+
+    #[test]
+    fn a_retired_page_that_was_created_again_whole_is_not_where_to_begin() {
+        let listed = listing(&[(1, 9), (2, 9), (6, 0), (7, 0), (8, 0), (9, 0)]);
+        assert_eq!(listed.lowest_whole_page(Page::new(0)), Some(Page::new(3)));
     }
 
     #[test]
