@@ -271,7 +271,7 @@ async fn zombies_are_swept_by_the_next_pass_and_nothing_else_is() {
     // Two sleepers, on adjacent names across the boundary of two pages.
     for sleeper in &sleepers {
         let next = sleeper.head() + 1;
-        assert!(matches!(sleeper.offer(next, sleeper.new_commit()).await, Ok(Offer::Behind)));
+        assert!(matches!(sleeper.offer(next, sleeper.new_commit()).await, Ok(Offer::Behind { .. })));
         assert!(world.slot(next).await.is_some());
     }
     let retired = retire(&Collector::new(forgetful(&world, Some(9)).await.log), 9).await.unwrap();
@@ -288,7 +288,7 @@ async fn a_page_of_zombies_alone_is_not_taken_for_one_to_retire() {
     }
     retire(&Collector::new(world.process().await.log), 13).await.unwrap();
     for sleeper in &sleepers {
-        assert!(matches!(sleeper.offer(sleeper.head() + 1, sleeper.new_commit()).await, Ok(Offer::Behind)));
+        assert!(matches!(sleeper.offer(sleeper.head() + 1, sleeper.new_commit()).await, Ok(Offer::Behind { .. })));
     }
     // All of page 1 lies there again, and a collector that knows nothing begins with it.
     let retired = retire(&Collector::new(forgetful(&world, Some(13)).await.log), 13).await.unwrap();

@@ -69,7 +69,7 @@ async fn an_offer_into_a_frozen_bucket_is_unknown_exactly_if_a_put_was_sent() {
             let answer = in_time(world.timeline, process.offer(offered, commit)).await;
             let sent = process.since(mark).puts > 0;
             match answer {
-                Ok(Offer::Won { .. } | Offer::Lost { .. } | Offer::Behind) => {}
+                Ok(Offer::Won { .. } | Offer::Lost { .. } | Offer::Behind { .. }) => {}
                 Err(OfferError::Unknown { sequence: at, .. }) => assert!(sent && at == sequence(offered)),
                 Err(OfferError::NotSent { .. } | OfferError::Unavailable(_)) => assert!(!sent),
                 Err(other) => panic!("frozen at request {first}: {other:?}"),

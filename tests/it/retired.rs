@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use commit_log::log::{Closing, Offer, Outcome, Proof, TailError};
+use commit_log::log::{Closing, Offer, OfferError, Outcome, Proof, TailError};
 use commit_log_kit::scripted::Fate;
 
 use crate::support::{Spent, World, sequence};
@@ -15,12 +15,25 @@ async fn a_put_that_is_created_in_a_retired_page_is_behind_and_never_won() {
     world.retire(0).await;
     let commit = sleeper.new_commit();
     let mark = sleeper.mark();
-    assert!(matches!(sleeper.offer(2, commit.clone()).await, Ok(Offer::Behind)));
+    assert!(matches!(sleeper.offer(2, commit.clone()).await, Ok(Offer::Behind { .. })));
     assert_eq!(sleeper.since(mark), Spent { puts: 1, ledger_reads: 1, ..Spent::default() });
     assert_eq!(sleeper.head(), 1, "what it created is not believed");
     // It may go on at the true head.
     sleeper.load(Some(8)).await;
     assert!(matches!(sleeper.offer(10, commit).await, Ok(Offer::Won { slot: Some(_) })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sleeper_is_not_told_that_the_true_next_sequence_is_too_far_ahead() {
+    let world = World::new().await;
+    world.commit_through(9).await;
+    let sleeper = world.lagging_process(1).await;
+    world.retire(0).await;
+    let commit = sleeper.new_commit();
+    let answer = sleeper.offer(10, commit.clone()).await;
+    assert!(matches!(answer, Err(OfferError::LogBehind { after }) if after == Some(sequence(1))), "{answer:?}");
+    sleeper.load(Some(8)).await;
+    assert!(matches!(sleeper.offer(10, commit).await, Ok(Offer::Won { .. })));
 }
 
 #[tokio::test(start_paused = true)]
@@ -30,12 +43,12 @@ async fn a_loser_does_not_believe_a_winner_that_was_created_in_a_retired_page() 
     let (first, second) = (world.lagging_process(1).await, world.lagging_process(1).await);
     world.retire(0).await;
     // Given a name that one sleeper created again.
-    assert!(matches!(first.offer(2, first.new_commit()).await, Ok(Offer::Behind)));
+    assert!(matches!(first.offer(2, first.new_commit()).await, Ok(Offer::Behind { .. })));
     assert!(world.slot(2).await.is_some());
     // When another sleeper meets it.
     let answer = second.offer(2, second.new_commit()).await;
     // Then it is told "behind", and its head did not move over it.
-    assert!(matches!(answer, Ok(Offer::Behind)), "{answer:?}");
+    assert!(matches!(answer, Ok(Offer::Behind { .. })), "{answer:?}");
     assert_eq!(second.head(), 1);
 }
 
@@ -60,7 +73,7 @@ async fn a_won_put_that_was_not_heard_of_stays_won_when_its_page_is_retired_and_
         world.commit_through(9).await;
         world.retire(0).await;
         if created_again {
-            assert!(matches!(sleeper.offer(2, sleeper.new_commit()).await, Ok(Offer::Behind)));
+            assert!(matches!(sleeper.offer(2, sleeper.new_commit()).await, Ok(Offer::Behind { .. })));
         }
         resend.release();
         // Then the ledger says that it was won, and what lies there now is not believed.
@@ -82,12 +95,12 @@ async fn judged_below_the_head_in_a_retired_page_the_ledger_decides_alone() {
     }
     let sleeper = world.lagging_process(2).await;
     world.retire(0).await;
-    assert!(matches!(sleeper.offer(3, sleeper.new_commit()).await, Ok(Offer::Behind)));
+    assert!(matches!(sleeper.offer(3, sleeper.new_commit()).await, Ok(Offer::Behind { .. })));
     let mark = process.mark();
     assert!(matches!(process.offer(3, commits[2].clone()).await, Ok(Offer::Won { slot: None })));
-    assert!(matches!(process.offer(3, process.new_commit()).await, Ok(Offer::Behind)));
+    assert!(matches!(process.offer(3, process.new_commit()).await, Ok(Offer::Behind { .. })));
     // Won at 3 is not won at 2.
-    assert!(matches!(process.offer(2, commits[2].clone()).await, Ok(Offer::Behind)));
+    assert!(matches!(process.offer(2, commits[2].clone()).await, Ok(Offer::Behind { .. })));
     assert_eq!(process.since(mark).puts, 0);
 }
 

@@ -197,7 +197,7 @@ async fn a_look_into_a_page_that_was_retired_makes_no_win() {
     world.retire(0).await;
     sleeper.log.catch_up(Proof::NowAndThen, &sleeper.deadline()).await.unwrap();
     let mark = sleeper.mark();
-    assert!(matches!(sleeper.offer(2, sleeper.new_commit()).await, Ok(Offer::Behind)));
+    assert!(matches!(sleeper.offer(2, sleeper.new_commit()).await, Ok(Offer::Behind { .. })));
     assert_eq!(sleeper.since(mark), CHECKED);
 }
 
@@ -230,7 +230,7 @@ async fn a_process_that_slept_across_a_retirement_is_behind_and_never_won() {
                 offer.await
             };
             // Then what it created is told for what it is.
-            assert!(matches!(offer, Ok(Offer::Behind)), "{offer:?}");
+            assert!(matches!(offer, Ok(Offer::Behind { .. })), "{offer:?}");
             assert_eq!((sleeper.since(mark), sleeper.head()), (CHECKED, 1));
         }
     }

@@ -51,7 +51,7 @@ fn a_win_whose_name_a_sleeper_created_again_is_a_win() {
         commit_all(&b, 2..=5).await;
         retire(&b, &bucket, 0).await;
         let zombie = sleeper.offer(sequence(1), commit(9), &sleeper.bucket().deadline()).await;
-        assert!(matches!(zombie, Ok(Offer::Behind)), "{zombie:?}");
+        assert!(matches!(zombie, Ok(Offer::Behind { .. })), "{zombie:?}");
         let a = unread(&world, &bucket, Process(4)).await;
         let again = a.offer(sequence(1), commit(1), &a.bucket().deadline()).await;
         assert!(matches!(again, Ok(Offer::Won { slot: None })), "{again:?}");
@@ -68,9 +68,9 @@ fn a_loser_does_not_believe_a_zombie() {
         commit_all(&b, 1..=5).await;
         retire(&b, &bucket, 0).await;
         let zombie = sleeper.offer(sequence(1), commit(9), &sleeper.bucket().deadline()).await;
-        assert!(matches!(zombie, Ok(Offer::Behind)), "{zombie:?}");
+        assert!(matches!(zombie, Ok(Offer::Behind { .. })), "{zombie:?}");
         let met_it = a.offer(sequence(1), commit(8), &a.bucket().deadline()).await;
-        assert!(matches!(met_it, Ok(Offer::Behind)), "{met_it:?}");
+        assert!(matches!(met_it, Ok(Offer::Behind { .. })), "{met_it:?}");
         assert_eq!(a.head(), None);
     });
 }
@@ -107,7 +107,7 @@ fn a_zombie_below_genuine_slots_is_not_called_a_broken_chain() {
         write_ledger(&b, &bucket, 0).await;
         delete(&b, &bucket, 1).await;
         let zombie = sleeper.offer(sequence(1), commit(9), &sleeper.bucket().deadline()).await;
-        assert!(matches!(zombie, Ok(Offer::Behind)), "{zombie:?}");
+        assert!(matches!(zombie, Ok(Offer::Behind { .. })), "{zombie:?}");
         let read = a.catch_up(Proof::Always, &a.bucket().deadline()).await;
         assert!(matches!(read, Err(TailError::Behind { after: None })), "{read:?}");
     });

@@ -12,7 +12,7 @@ use crate::envelope::{Envelope, Refused, Slot, SlotKind, Turn, Write, stamp_afte
 use crate::environment::Moment;
 use crate::error::{Corruption, Unavailable};
 use crate::identity::TransactionId;
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, LedgerEntry};
 use crate::slot::Sequence;
 
 use super::settle::{Question, SlotSeen, Verdict, judge};
@@ -59,7 +59,10 @@ pub enum Offer {
         winner: Arc<Slot>,
     },
     /// The log was retired past the sequence. Nothing of this transaction is committed there, nor will be.
-    Behind,
+    Behind {
+        /// What is remembered of the slot that had the sequence. `None` where no slot ever had it, below the origin.
+        winner: Option<LedgerEntry>,
+    },
 }
 
 /// An offer that ended without an answer. Each says what the caller does next.
@@ -139,6 +142,15 @@ impl SlotLog {
         self.offer_as(SlotKind::Commit, sequence, commit, deadline).await
     }
 
+    /// Offers the log's first slot, which says that the store is on the log: `stamp` is what the embedder has to say of that.
+    ///
+    /// # Errors
+    ///
+    /// As [`SlotLog::offer`].
+    pub async fn offer_adoption(&self, stamp: Commit, deadline: &Deadline) -> Result<Offer, OfferError> {
+        self.offer_as(SlotKind::Adoption, self.record().origin, stamp, deadline).await
+    }
+
     pub(super) async fn offer_as(
         &self,
         kind: SlotKind,
@@ -176,7 +188,8 @@ impl SlotLog {
         if sequence <= self.next() {
             return Ok(());
         }
-        match self.catch_up(Proof::NowAndThen, deadline).await {
+        // What is refused is refused for the end of the log, not for a name that was forgotten.
+        match self.catch_up(Proof::Always, deadline).await {
             Ok(()) => {}
             Err(TailError::Behind { after }) => return Err(OfferError::LogBehind { after }),
             Err(TailError::Corrupt(corruption)) => return Err(corruption.into()),
@@ -250,7 +263,7 @@ impl Drive {
         let outcome = self.log_while_waiting(Box::pin(self.deadline.bound(self.settle()))).await;
         let outcome = outcome.unwrap_or_else(|DeadlinePassed| Err(self.out_of_time()));
         match &outcome {
-            Ok(Offer::Won { .. } | Offer::Lost { .. } | Offer::Behind) => self.settled.store(true, Ordering::Relaxed),
+            Ok(Offer::Won { .. } | Offer::Lost { .. } | Offer::Behind { .. }) => self.settled.store(true, Ordering::Relaxed),
             Err(_) => {}
         }
         drop(self);
@@ -354,7 +367,7 @@ impl Drive {
         let question = Question { sequence, transaction: self.transaction, own_id: Some(self.slot.own_id()) };
         let offer = match judge(&question, seen, ledger) {
             Verdict::Open => return Ok(Step::Again),
-            Verdict::Behind => Offer::Behind,
+            Verdict::Behind => Offer::Behind { winner: ledger.and_then(|ledger| ledger.entry(sequence)).cloned() },
             Verdict::Won | Verdict::WonByAnotherOffer if retired => Offer::Won { slot: None },
             Verdict::Won => Offer::Won { slot: Some(self.slot.clone()) },
             Verdict::WonByAnotherOffer => Offer::Won { slot: present(seen) },
@@ -379,7 +392,7 @@ impl Drive {
         let first = match offer {
             Offer::Won { slot: Some(slot) } => slot,
             Offer::Lost { winner } => winner,
-            Offer::Won { slot: None } | Offer::Behind => return Ok(()),
+            Offer::Won { slot: None } | Offer::Behind { .. } => return Ok(()),
         };
         let anchor = self.log.inner.known.anchor();
         if first.sequence() != anchor.next() {

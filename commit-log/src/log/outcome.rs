@@ -105,6 +105,27 @@ impl SlotLog {
         }
     }
 
+    /// Whether the log's first slot has landed. Two reads at most; none where its head is known. Nothing is written.
+    ///
+    /// # Errors
+    ///
+    /// A failed read, or corruption.
+    pub async fn has_begun(&self, deadline: &Deadline) -> Result<bool, TailError> {
+        if self.head().is_some() {
+            return Ok(true);
+        }
+        let origin = self.record().origin;
+        match self.read_slot(origin, deadline).await? {
+            Found::Present(_) => Ok(true),
+            // Its page may be retired, and whatever lies there is then no slot.
+            Found::Absent => Ok(self.read_ledger(self.page_of(origin), deadline).await?.is_some()),
+            Found::Damaged(corruption) => match self.read_ledger(self.page_of(origin), deadline).await? {
+                Some(_) => Ok(true),
+                None => Err(corruption.into()),
+            },
+        }
+    }
+
     /// Closes the sequence at which `transaction` was offered: afterwards it has landed there or never will. Idempotent.
     ///
     /// # Errors
@@ -129,7 +150,7 @@ impl SlotLog {
         // A filler that was created proves nothing by itself: it is a full offer, ledger read included. However it ends, the
         // sequence is decided then, and the second look tells how.
         match self.offer_as(kind, sequence, commit, deadline).await? {
-            Offer::Won { .. } | Offer::Lost { .. } | Offer::Behind => {}
+            Offer::Won { .. } | Offer::Lost { .. } | Offer::Behind { .. } => {}
         }
         match self.outcome(transaction, sequence, deadline).await? {
             Outcome::Open => Err(CloseError::StillOpen { sequence }),

@@ -119,7 +119,7 @@ pub(super) async fn commit(current: &Current, parts: Parts, budget: &Deadline) -
                 lost_races += 1;
                 current.show(sequence, &log.bucket().deadline()).await?;
             }
-            Ok(Offer::Behind) => return Err(behind(current).await),
+            Ok(Offer::Behind { .. }) => return Err(behind(current).await),
             Err(error) => return Err(sorted(error, current).await),
         }
     }

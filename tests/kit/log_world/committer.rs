@@ -171,7 +171,7 @@ impl Committer {
                 self.running.tell(asked, Claim::Lost(attempt, SeenSlot::of(&winner)));
                 self.decided(attempt, Outcome::Never);
             }
-            Offer::Behind => {
+            Offer::Behind { .. } => {
                 self.running.shared.count(Event::Behind);
                 self.running.tell(asked, Claim::Behind(attempt));
                 self.decided(attempt, Outcome::Never);
