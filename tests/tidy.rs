@@ -25,10 +25,32 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("error", &["bucket", "frame", "slot"]),
     ("log", &["bucket", "envelope", "environment", "error", "identity", "ledger", "record", "slot"]),
     ("adoption", &["bucket", "envelope", "error", "guard", "identity", "record", "slot"]),
+    ("place", &["adoption", "bucket", "log"]),
+    ("inspect", &["envelope", "identity", "slot"]),
     ("retire", &["adoption", "bucket", "error", "ledger", "log", "record", "slot"]),
-    ("wal", &["adoption", "bucket", "envelope", "environment", "error", "frame", "guard", "log", "record", "retire", "slot"]),
-    ("take", &["log", "wal"]),
-    ("holder", &["bucket", "envelope", "error", "log", "slot", "take", "wal"]),
+    (
+        "wal",
+        &[
+            "adoption",
+            "bucket",
+            "envelope",
+            "environment",
+            "error",
+            "frame",
+            "guard",
+            "log",
+            "place",
+            "record",
+            "retire",
+            "slot",
+        ],
+    ),
+    ("take", &["place", "wal"]),
+    ("holder", &["bucket", "envelope", "error", "inspect", "log", "slot", "take", "wal"]),
+    (
+        "commit_store",
+        &["adoption", "bucket", "envelope", "error", "holder", "identity", "inspect", "ledger", "log", "slot", "wal"],
+    ),
     ("view", &["bucket", "envelope", "identity", "slot"]),
     ("transaction", &["envelope", "identity", "slot", "view"]),
     (
@@ -56,7 +78,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
 /// Crates that only some modules of the library may know.
 const CRATES: &[(&str, &[&str])] = &[
     ("slatedb::wal", &["wal"]),
-    ("slatedb::", &["environment", "retire", "wal", "take", "holder", "view", "transaction", "store"]),
+    ("slatedb::", &["environment", "retire", "wal", "take", "holder", "commit_store", "view", "transaction", "store"]),
     ("object_store::", &["bucket", "error", "wal", "view", "store"]),
 ];
 

@@ -138,11 +138,30 @@ pub async fn find(bucket: &Bucket, deadline: &Deadline) -> Result<AdoptionRecord
 ///
 /// A bucket that cannot be trusted; a store with history of its own; a record of a newer format.
 pub async fn find_or_begin(bucket: &Bucket, fresh: &FreshLog, deadline: &Deadline) -> Result<AdoptionRecord, AdoptionError> {
+    begin_unless_there(bucket, fresh, StoreSeen::Unopened, deadline).await
+}
+
+/// What whoever begins a log has seen of the store that goes with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StoreSeen {
+    /// It was not opened: where it has a manifest, something came before the log.
+    Unopened,
+    /// It is being opened as its writer by this process, under an epoch of its own, and its manifest has nothing yet.
+    OpenedEmpty,
+}
+
+/// The same, by whoever has seen more of the store.
+pub(crate) async fn begin_unless_there(
+    bucket: &Bucket,
+    fresh: &FreshLog,
+    store: StoreSeen,
+    deadline: &Deadline,
+) -> Result<AdoptionRecord, AdoptionError> {
     bucket.probe_absence(deadline).await?;
     bucket.probe_put_if_absent(deadline).await?;
     match newest_record(bucket, deadline).await? {
         Some(record) => refuse_left(bucket, record, deadline).await,
-        None => begin(bucket, fresh, deadline).await,
+        None => begin(bucket, fresh, store, deadline).await,
     }
 }
 
@@ -190,7 +209,12 @@ async fn read_record(bucket: &Bucket, number: u64, deadline: &Deadline) -> Resul
 }
 
 /// The guard first: it decides the log's identity and bars native history before anything says that there is a log.
-async fn begin(bucket: &Bucket, fresh: &FreshLog, deadline: &Deadline) -> Result<AdoptionRecord, AdoptionError> {
+async fn begin(
+    bucket: &Bucket,
+    fresh: &FreshLog,
+    store: StoreSeen,
+    deadline: &Deadline,
+) -> Result<AdoptionRecord, AdoptionError> {
     let (bytes, limit) = (fresh.reserved_key.len(), Rules::MAX_KEY_BYTES);
     if bytes == 0 || bytes > limit {
         return Err(AdoptionError::ReservedKey { bytes, limit });
@@ -198,11 +222,13 @@ async fn begin(bucket: &Bucket, fresh: &FreshLog, deadline: &Deadline) -> Result
     let guard_name = ObjectName::NativeWal(FRESH_GUARD_ID);
     let begun = stored_guard(bucket, guard_name, deadline).await?;
     if let Some(log) = begun {
-        if let Some(record) = record_or_refuse_rest(bucket, log, deadline).await? {
+        if let Some(record) = record_or_refuse_rest(bucket, log, store, deadline).await? {
             return refuse_left(bucket, record, deadline).await;
         }
     } else {
-        refuse_history(bucket, ObjectName::Manifest(1), deadline).await?;
+        if store == StoreSeen::Unopened {
+            refuse_history(bucket, ObjectName::Manifest(1), deadline).await?;
+        }
         refuse_history(bucket, guard_name, deadline).await?;
         let minted = LogId::random(&bucket.environment().randomness);
         // The guard is read back below: what is stored counts.
@@ -227,9 +253,12 @@ async fn begin(bucket: &Bucket, fresh: &FreshLog, deadline: &Deadline) -> Result
 async fn record_or_refuse_rest(
     bucket: &Bucket,
     log: LogId,
+    store: StoreSeen,
     deadline: &Deadline,
 ) -> Result<Option<AdoptionRecord>, AdoptionError> {
-    for found in [ObjectName::Slot(log, Sequence::FIRST), ObjectName::Ledger(log, Page::new(0)), ObjectName::Manifest(1)] {
+    let of_the_store = (store == StoreSeen::Unopened).then_some(ObjectName::Manifest(1));
+    let of_the_log = [ObjectName::Slot(log, Sequence::FIRST), ObjectName::Ledger(log, Page::new(0))];
+    for found in of_the_log.into_iter().chain(of_the_store) {
         if !bucket.list_from(found, deadline).await?.is_empty() {
             let record = newest_record(bucket, deadline).await?;
             return record.map(Some).ok_or(AdoptionError::RecordMissing { found });

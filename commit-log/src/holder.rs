@@ -6,13 +6,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{oneshot, watch};
+use slatedb::Db;
+use tokio::sync::watch;
 
 use crate::bucket::Deadline;
 use crate::error::Unavailable;
+use crate::inspect::{Inspect, Refusal};
 use crate::log::{SlotLog, TailError};
 use crate::slot::Sequence;
 use crate::take::{TakeError, TakeStore};
+use crate::wal::WriterSession;
 
 use fold::Fold;
 
@@ -95,6 +98,15 @@ pub enum HoldError {
         /// What it was doing.
         doing: &'static str,
     },
+    /// The embedder's own check refuses a slot that has landed. Nothing from it on is folded: it is corruption.
+    #[error("slot {sequence} is refused by the embedder's own check")]
+    SlotRefused {
+        /// The slot.
+        sequence: Sequence,
+        /// What the check said.
+        #[source]
+        source: Refusal,
+    },
     /// The log could not be read, or is damaged.
     #[error(transparent)]
     Tail(#[from] TailError),
@@ -119,7 +131,7 @@ pub struct Folded {
 ///
 /// Dropping it stops the task as [`Holder::stop`] does, without waiting for it.
 pub struct Holder {
-    stop: Option<oneshot::Sender<()>>,
+    stop: watch::Sender<bool>,
     folded: watch::Receiver<Folded>,
     ended: watch::Receiver<Option<Result<(), HoldError>>>,
 }
@@ -134,15 +146,23 @@ impl Holder {
         let deadline = Deadline::after(log.bucket().environment(), options.store_call);
         let taken = deadline.bound(taker.take()).await.map_err(|_| TakeError::TimedOut)??;
         let (db, session) = taken.ok_or(HoldError::Declined)?;
+        Ok(Holder::over(log, db, session, options, Inspect::default()))
+    }
+
+    /// Holds a store that was opened over `session`. Every slot is checked with `inspect` before it is folded; those that the
+    /// open replayed, before the first flush.
+    ///
+    /// It begins at once, in a task of the runtime that this is called in.
+    pub(crate) fn over(log: SlotLog, db: Db, session: WriterSession, options: HoldingOptions, inspect: Inspect) -> Holder {
         let (folded_sender, folded) = watch::channel(Folded::default());
         let (ended_sender, ended) = watch::channel(None);
-        let (stop, stopped) = oneshot::channel();
-        let fold = Fold::new(log, db, session, options, folded_sender);
+        let (stop, stopped) = watch::channel(false);
+        let fold = Fold::new(log, db, session, options, inspect, folded_sender);
         tokio::spawn(async move {
             let result = fold.run(stopped).await;
             ended_sender.send_replace(Some(result));
         });
-        Ok(Holder { stop: Some(stop), folded, ended })
+        Holder { stop, folded, ended }
     }
 
     /// How far it has come, and every move of that.
@@ -169,9 +189,19 @@ impl Holder {
     /// # Errors
     ///
     /// Why something of that was left undone. The log is intact, and the store is closed or will be.
-    pub async fn stop(mut self) -> Result<(), HoldError> {
-        drop(self.stop.take());
+    pub async fn stop(self) -> Result<(), HoldError> {
+        self.give_back().await
+    }
+
+    /// The same, of a holder that others may still ask how it ended.
+    pub(crate) async fn give_back(&self) -> Result<(), HoldError> {
+        self.stop.send_replace(true);
         self.ended().await
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn how_it_ended(&self) -> Option<Result<(), HoldError>> {
+        self.ended.borrow().clone()
     }
 }
 

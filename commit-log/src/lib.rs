@@ -2,6 +2,7 @@
 
 pub mod adoption;
 pub mod bucket;
+
 pub mod envelope;
 pub mod environment;
 pub mod error;
@@ -9,8 +10,10 @@ pub mod frame;
 pub mod guard;
 pub mod holder;
 pub mod identity;
+pub mod inspect;
 pub mod ledger;
 pub mod log;
+pub mod place;
 pub mod record;
 pub mod retire;
 pub mod slot;

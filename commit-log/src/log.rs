@@ -145,6 +145,11 @@ impl SlotLog {
         &self.inner.bucket
     }
 
+    /// How this process reads and writes it.
+    pub fn options(&self) -> &LogOptions {
+        &self.inner.options
+    }
+
     /// What envelopes must keep to.
     pub fn rules(&self) -> &Rules {
         &self.inner.rules

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use slatedb::{CloseReason, Db, ErrorKind};
 
-use crate::log::SlotLog;
+use crate::place::LogPlace;
 use crate::wal::WriterSession;
 
 /// Opens the store as its writer.
@@ -66,14 +66,14 @@ impl From<slatedb::Error> for TakeError {
 
 /// A [`TakeStore`] made of a closure, which is given the session to open the store over.
 pub struct TakeWith<F> {
-    log: SlotLog,
+    place: LogPlace,
     open: F,
 }
 
 impl<F> TakeWith<F> {
-    /// Opens the store of `log` with `open`.
-    pub fn new(log: SlotLog, open: F) -> TakeWith<F> {
-        TakeWith { log, open }
+    /// Opens the store there with `open`.
+    pub fn new(place: impl Into<LogPlace>, open: F) -> TakeWith<F> {
+        TakeWith { place: place.into(), open }
     }
 }
 
@@ -84,13 +84,13 @@ where
     Opening: Future<Output = Result<Option<Db>, TakeError>> + Send,
 {
     async fn take(&self) -> Result<Option<(Db, WriterSession)>, TakeError> {
-        let session = WriterSession::new(self.log.clone());
+        let session = WriterSession::new(self.place.clone());
         Ok((self.open)(session.clone()).await?.map(|db| (db, session)))
     }
 }
 
 impl<F> fmt::Debug for TakeWith<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TakeWith").field("log", &self.log).finish_non_exhaustive()
+        f.debug_struct("TakeWith").field("place", &self.place).finish_non_exhaustive()
     }
 }

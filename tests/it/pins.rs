@@ -10,7 +10,7 @@ use commit_log::log::LogOptions;
 use commit_log::retire::{Collector, RetireError, RetireMode, RetireOptions, Retired};
 use commit_log::slot::Page;
 use commit_log::take::TakeWith;
-use commit_log::wal::{ReaderSession, WriterSession};
+use commit_log::wal::{ReaderSession, Tail, WriterSession};
 use commit_log_kit::scripted::Fate;
 use slatedb::admin::{Admin, AdminBuilder};
 use slatedb::config::{
@@ -70,7 +70,7 @@ async fn with_checkpoint(lifetime: Option<Duration>) -> (World, Process, Checkpo
 }
 
 async fn pinned(world: &World, checkpoint: &CheckpointCreateResult) -> Result<DbReader, slatedb::Error> {
-    let session = ReaderSession::new(world.process_with(LogOptions::default()).log);
+    let session = ReaderSession::new(world.process_with(LogOptions::default()).log, Tail::Followed);
     DbReader::builder(ROOT, world.memory.clone())
         .with_wal_reader(session.reader())
         .with_reader_mode(DbReaderMode::Checkpoint(checkpoint.id))

@@ -6,10 +6,11 @@ use std::time::Duration;
 use futures::future::{Either, select};
 use slatedb::config::{CloseOptions, FlushOptions, FlushType, WriteOptions};
 use slatedb::{CloseReason, Db, ErrorKind};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
 use crate::bucket::Deadline;
 use crate::envelope::Slot;
+use crate::inspect::{Content, Inspect};
 use crate::log::{Proof, SlotLog, TailError};
 use crate::slot::{Sequence, sequence_after};
 use crate::wal::{WriterSession, write_batch};
@@ -27,6 +28,7 @@ pub(super) struct Fold {
     db: Db,
     session: WriterSession,
     options: HoldingOptions,
+    inspect: Inspect,
     folded: watch::Sender<Folded>,
     unflushed: Unflushed,
 }
@@ -73,20 +75,22 @@ impl Fold {
         db: Db,
         session: WriterSession,
         options: HoldingOptions,
+        inspect: Inspect,
         folded: watch::Sender<Folded>,
     ) -> Fold {
         let applied = session.last_applied();
         // What is below the origin came with the store, and there is nothing of it to flush.
         let before_origin = applied.filter(|applied| *applied < log.record().origin);
         let flushed = Sequence::new(db.manifest().last_l0_seq()).max(before_origin);
-        folded.send_replace(Folded { applied, flushed });
+        // What was replayed counts once it is checked.
+        folded.send_replace(Folded { applied: if inspect.passes_all() { applied } else { None }, flushed });
         // What was replayed waits for a flush like what is applied.
         let unflushed = Unflushed { slots: applied.map_or(0, |applied| applied.above(flushed)), bytes: 0 };
-        Fold { log, db, session, options, folded, unflushed }
+        Fold { log, db, session, options, inspect, folded, unflushed }
     }
 
     /// Holds until told to stop, or until it cannot go on. Whatever happens, the store is closed at the end.
-    pub(super) async fn run(mut self, mut stopped: oneshot::Receiver<()>) -> Result<(), HoldError> {
+    pub(super) async fn run(mut self, mut stopped: watch::Receiver<bool>) -> Result<(), HoldError> {
         let held = self.hold(&mut stopped).await;
         let ended = match held {
             Ok(()) => self.give_back().await,
@@ -105,10 +109,11 @@ impl Fold {
     }
 
     /// Folds what lands. Bounded by the stop.
-    async fn hold(&mut self, stopped: &mut oneshot::Receiver<()>) -> Result<(), HoldError> {
+    async fn hold(&mut self, stopped: &mut watch::Receiver<bool>) -> Result<(), HoldError> {
         let clock = self.log.bucket().environment().clock.clone();
         let mut head = self.log.subscribe();
         let mut look = Look::InTheBucket;
+        self.inspect_replayed().await?;
         // What was replayed may be due already.
         self.flush_if_due().await?;
         loop {
@@ -120,7 +125,9 @@ impl Fold {
             // Commits of this process move the head; those of others are seen by the poll.
             let moved = Box::pin(head.wait_for(|head| *head > reached));
             let pause = Box::pin(select(clock.sleep(self.options.poll), moved));
-            look = match select(&mut *stopped, pause).await {
+            // Told to stop, or dropped: one as the other.
+            let told = Box::pin(stopped.wait_for(|stopped| *stopped));
+            look = match select(told, pause).await {
                 Either::Left(_) => return Ok(()),
                 Either::Right((Either::Left(_), _)) => Look::InTheBucket,
                 Either::Right((Either::Right(_), _)) => Look::AtTheKnownHead,
@@ -152,8 +159,33 @@ impl Fold {
         Ok(progress)
     }
 
+    /// Checks what the open has replayed. It is in the store's memory by now and in none of its files: closed without a flush, the
+    /// store is what it was.
+    async fn inspect_replayed(&self) -> Result<(), HoldError> {
+        if self.inspect.passes_all() {
+            return Ok(());
+        }
+        let (applied, flushed) = (self.session.last_applied(), self.folded.borrow().flushed);
+        let origin = self.log.record().origin;
+        let last = applied.max(origin.previous());
+        let mut next = sequence_after(flushed, origin);
+        while let Some(last) = last.filter(|last| next <= *last) {
+            let slots = self.log.slots(next, last, CHUNK_BYTES, &self.log.bucket().deadline()).await?;
+            slots.iter().try_for_each(|slot| self.inspect_one(slot))?;
+            next = slots.last().map_or(last, |slot| slot.sequence()).next();
+        }
+        self.folded.send_modify(|folded| folded.applied = applied);
+        Ok(())
+    }
+
+    fn inspect_one(&self, slot: &Slot) -> Result<(), HoldError> {
+        let sequence = slot.sequence();
+        self.inspect.check(&Content::from(slot)).map_err(|source| HoldError::SlotRefused { sequence, source })
+    }
+
     async fn apply(&mut self, slot: Arc<Slot>) -> Result<(), HoldError> {
         let sequence = slot.sequence();
+        self.inspect_one(&slot)?;
         self.session.announce(sequence);
         let options = WriteOptions { seqnum: sequence.get() };
         let written = self.db.write_with_options(write_batch(&slot), &options);

@@ -16,6 +16,8 @@ pub(super) struct Cursor(Mutex<State>);
 
 #[derive(Default)]
 struct State {
+    /// Whether a store was opened over it.
+    started: bool,
     last_wal_id: u64,
     last_seq: Option<u64>,
     announced: Option<Sequence>,
@@ -43,8 +45,14 @@ impl Cursor {
     /// Where the replay will end, told before it begins: SlateDB wants the status to equal it.
     pub(super) fn start(&self, last_wal_id: u64) {
         let mut state = self.state();
+        state.started = true;
         state.last_wal_id = last_wal_id;
         state.last_seq = None;
+    }
+
+    /// Whether a store was opened over it.
+    pub(super) fn has_started(&self) -> bool {
+        self.state().started
     }
 
     pub(super) fn announce(&self, sequence: Sequence) {

@@ -8,28 +8,43 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::future::{Either, pending, select};
 use slatedb::wal::{WalError, WalFileRange, WalGc};
-use tokio::sync::watch;
+use tokio::sync::{OnceCell, watch};
 
-use crate::log::SlotLog;
+use crate::adoption::AdoptionError;
+use crate::place::LogPlace;
 use crate::retire::{Collector, RetireError, RetireMode, RetireOptions};
 
 /// Retires pages of the log whenever SlateDB's collector runs.
 pub struct LogGc {
-    collector: Collector,
+    place: LogPlace,
+    collector: OnceCell<Collector>,
     retain_pages: NonZeroU32,
     /// Whether the store is being closed: SlateDB's close waits for a pass that is under way.
     closing: Option<watch::Receiver<bool>>,
 }
 
 impl LogGc {
-    /// A collector of `log` that keeps `retain_pages` pages, the one of the floor included.
-    pub fn new(log: SlotLog, retain_pages: NonZeroU32) -> LogGc {
-        LogGc { collector: Collector::new(log), retain_pages, closing: None }
+    /// A collector of the log there that keeps `retain_pages` pages, the one of the floor included. While there is no log its passes
+    /// do nothing.
+    pub fn new(place: impl Into<LogPlace>, retain_pages: NonZeroU32) -> LogGc {
+        LogGc { place: place.into(), collector: OnceCell::new(), retain_pages, closing: None }
     }
 
     /// The same, whose passes end when `closing` turns true.
     pub(super) fn until(self, closing: watch::Receiver<bool>) -> LogGc {
         LogGc { closing: Some(closing), ..self }
+    }
+
+    async fn collector(&self) -> Result<Option<&Collector>, AdoptionError> {
+        let found = self.collector.get_or_try_init(async || {
+            let log = self.place.find(&self.place.bucket().deadline()).await?;
+            Ok::<_, AdoptionError>(Collector::new(log))
+        });
+        match found.await {
+            Ok(collector) => Ok(Some(collector)),
+            Err(AdoptionError::NoLog) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -40,7 +55,8 @@ impl WalGc for LogGc {
     async fn collect(&self, _referenced_ranges: Vec<WalFileRange>, min_age: Duration, dry_run: bool) -> Result<(), WalError> {
         let options = RetireOptions { retain_pages: self.retain_pages, min_age };
         let mode = if dry_run { RetireMode::DryRun } else { RetireMode::Retire };
-        let pass = Box::pin(self.collector.run(&options, mode));
+        let Some(collector) = self.collector().await.map_err(|error| wal_error(error.into()))? else { return Ok(()) };
+        let pass = Box::pin(collector.run(&options, mode));
         let retired = match &self.closing {
             None => pass.await,
             Some(closing) => {
@@ -78,6 +94,6 @@ fn wal_error(error: RetireError) -> WalError {
 
 impl fmt::Debug for LogGc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "LogGc with {:?}", self.collector)
+        write!(f, "LogGc of {:?}", self.place)
     }
 }

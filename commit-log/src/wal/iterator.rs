@@ -9,9 +9,9 @@ use crate::envelope::Slot;
 use crate::log::{Proof, SlotLog, TailError};
 use crate::slot::Sequence;
 
-use super::reader::Watermark;
 use super::rows::{Replay, wal_rows};
 use super::wal_error;
+use super::watermark::Watermark;
 
 /// How many bytes of slots one chunk has before it is handed over. SlateDB cuts its tables between chunks, so they are large;
 /// and they are held in memory, so they are bounded.
@@ -82,7 +82,7 @@ impl WalIterator for SlotIterator {
             Ok(slots) => slots,
             Err(error) => {
                 if let Some(watermark) = &self.watermark {
-                    watermark.failed(error.clone());
+                    watermark.failed(error.clone().into());
                 }
                 return Err(wal_error(error));
             }

@@ -1,81 +1,61 @@
 //! `WalReader`: the log for a reader of the store.
 
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use slatedb::wal::{WalError, WalFileRange, WalIterator, WalReader};
 
 use crate::log::{Proof, SlotLog, TailError};
+use crate::place::LogPlace;
 use crate::slot::{Sequence, sequence_after};
 
 use super::iterator::{RangeEnd, SlotIterator};
 use super::rows::Replay;
-use super::wal_error;
-
-/// What a reader has installed, and why it could not go on.
-#[derive(Debug, Default)]
-pub(super) struct Watermark(Mutex<State>);
-
-#[derive(Debug, Default)]
-struct State {
-    installed: Option<Sequence>,
-    last_error: Option<TailError>,
-}
-
-impl Watermark {
-    fn state(&self) -> MutexGuard<'_, State> {
-        // Two plain fields: nothing is ever half written.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn installed(&self) -> Option<Sequence> {
-        self.state().installed
-    }
-
-    pub(super) fn last_error(&self) -> Option<TailError> {
-        self.state().last_error.clone()
-    }
-
-    pub(super) fn failed(&self, error: TailError) {
-        self.state().last_error = Some(error);
-    }
-
-    fn serves(&self, installed: Option<Sequence>) {
-        let mut state = self.state();
-        state.installed = state.installed.max(installed);
-    }
-
-    fn goes_on(&self) {
-        self.state().last_error = None;
-    }
-}
+use super::watermark::Watermark;
+use super::{AccessError, Tail, access_error};
 
 #[derive(Debug)]
 pub(super) struct LogReader {
-    log: SlotLog,
+    place: LogPlace,
+    tail: Tail,
     watermark: Arc<Watermark>,
 }
 
 impl LogReader {
-    pub(super) fn new(log: SlotLog) -> LogReader {
-        LogReader { log, watermark: Arc::default() }
+    pub(super) fn new(place: LogPlace, tail: Tail, watermark: Arc<Watermark>) -> LogReader {
+        LogReader { place, tail, watermark }
     }
 
-    pub(super) fn watermark(&self) -> &Watermark {
-        &self.watermark
+    async fn log(&self) -> Result<SlotLog, AccessError> {
+        Ok(self.place.find(&self.place.bucket().deadline()).await?)
     }
 
-    /// Reads on, from the store's own point when the log was retired past what this process knows.
-    async fn catch_up(&self, covered: Option<Sequence>) -> Result<(), TailError> {
-        let deadline = self.log.bucket().deadline();
-        if self.log.head() < covered {
-            return self.log.load(covered, &deadline).await;
+    /// The last slot of the log, when the reader has installed those up to `installed`.
+    async fn head(&self, installed: Option<Sequence>) -> Result<Option<Sequence>, AccessError> {
+        let log = self.log().await?;
+        // What this process knows already is shown without a request; the next look asks what came after.
+        if log.head() <= installed {
+            catch_up(&log, installed).await?;
         }
-        match self.log.catch_up(Proof::NowAndThen, &deadline).await {
-            Err(TailError::Behind { .. }) => self.log.load(covered, &deadline).await,
-            caught_up => caught_up,
-        }
+        Ok(log.head())
+    }
+
+    fn failed(&self, error: AccessError) -> WalError {
+        self.watermark.failed(error.clone());
+        access_error(error)
+    }
+}
+
+/// Reads on, from the store's own point when the log was retired past what this process knows.
+async fn catch_up(log: &SlotLog, covered: Option<Sequence>) -> Result<(), TailError> {
+    let deadline = log.bucket().deadline();
+    if log.head() < covered {
+        return log.load(covered, &deadline).await;
+    }
+    match log.catch_up(Proof::NowAndThen, &deadline).await {
+        Err(TailError::Behind { .. }) => log.load(covered, &deadline).await,
+        caught_up => caught_up,
     }
 }
 
@@ -93,12 +73,13 @@ impl WalReader for LogReader {
             Bound::Excluded(id) => Some(id.checked_sub(1).and_then(Sequence::new)),
             Bound::Unbounded => None,
         };
+        let log = self.log().await.map_err(|error| self.failed(error))?;
         // Nothing lies below the origin but what the guard bars.
-        let origin = self.log.record().origin;
+        let origin = log.record().origin;
         let end = last.map_or(RangeEnd::Open, |last| last.map_or(RangeEnd::Empty, RangeEnd::Last));
         let replay = Replay { tick: None, consumed_at_least: 0 };
         let watermark = Some(self.watermark.clone());
-        Ok(Box::new(SlotIterator::new(self.log.clone(), first.max(origin), end, replay, watermark)))
+        Ok(Box::new(SlotIterator::new(log, first.max(origin), end, replay, watermark)))
     }
 
     async fn last_wal_file_id(&self, replay_after_wal_id: u64) -> Result<u64, WalError> {
@@ -106,15 +87,11 @@ impl WalReader for LogReader {
         // publishes as durable runs ahead of that.
         let installed = Sequence::new(replay_after_wal_id);
         self.watermark.serves(installed);
-        match self.catch_up(installed).await {
-            Ok(()) => {
-                self.watermark.goes_on();
-                Ok(self.log.head().map_or(0, Sequence::get).max(replay_after_wal_id))
-            }
-            Err(error) => {
-                self.watermark.failed(error.clone());
-                Err(wal_error(error))
-            }
+        if self.tail == Tail::Hidden {
+            return Ok(replay_after_wal_id);
         }
+        let head = self.head(installed).await.map_err(|error| self.failed(error))?;
+        self.watermark.goes_on();
+        Ok(head.map_or(0, Sequence::get).max(replay_after_wal_id))
     }
 }

@@ -305,13 +305,13 @@ async fn a_missing_slot_is_a_data_error_and_never_the_end_of_the_log() {
     world.forget(ObjectName::Slot(log.record().log, Sequence::new(2).unwrap())).await;
     // A process that knows the head, and remembers no slot.
     let knowing = world.log_with(LogOptions { remembered_bytes: 0, ..LogOptions::default() }).await;
-    let reader = ReaderSession::new(knowing.clone());
+    let reader = ReaderSession::new(knowing.clone(), Tail::Followed);
     let error = read(&reader, 1, 4).await.unwrap_err();
     assert!(matches!(error, WalError::DataError(_)), "{error:?}");
-    assert!(matches!(reader.last_error(), Some(TailError::Corrupt(_))));
+    assert!(matches!(reader.last_error(), Some(AccessError::Tail(TailError::Corrupt(_)))));
     // A reader that just started.
     let opened = DbReader::builder("store", world.store.clone() as Arc<dyn ObjectStore>)
-        .with_wal_reader(ReaderSession::new(world.log().await).reader())
+        .with_wal_reader(ReaderSession::new(world.log().await, Tail::Followed).reader())
         .with_reader_mode(DbReaderMode::FollowLatest)
         .build()
         .await;
@@ -333,7 +333,7 @@ async fn a_pinned_reader_sees_every_slot_of_its_range_or_an_error() {
     crash(db).await;
     let pinned = async || {
         DbReader::builder("store", world.store.clone() as Arc<dyn ObjectStore>)
-            .with_wal_reader(ReaderSession::new(world.log().await).reader())
+            .with_wal_reader(ReaderSession::new(world.log().await, Tail::Followed).reader())
             .with_reader_mode(DbReaderMode::Checkpoint(checkpoint.id))
             .build()
             .await
@@ -432,7 +432,7 @@ async fn a_follower_is_served_what_lands_and_says_how_far() {
     let session = WriterSession::new(log.clone());
     crash(world.open(&session).await.unwrap()).await;
     commit(&log, 1).await;
-    let follower = ReaderSession::new(world.log().await);
+    let follower = ReaderSession::new(world.log().await, Tail::Followed);
     let options = DbReaderOptions { manifest_poll_interval: Duration::from_millis(100), ..DbReaderOptions::default() };
     let reader = DbReader::builder("store", world.store.clone() as Arc<dyn ObjectStore>)
         .with_wal_reader(follower.reader())
@@ -459,7 +459,7 @@ async fn the_watermark_is_what_the_reader_has_installed_and_not_what_the_log_has
     for number in 1..=3 {
         commit(&log, number).await;
     }
-    let follower = ReaderSession::new(world.log().await);
+    let follower = ReaderSession::new(world.log().await, Tail::Followed);
     assert_eq!(follower.reader().last_wal_file_id(1).await.unwrap(), 3);
     assert_eq!(follower.watermark(), Sequence::new(1));
 }

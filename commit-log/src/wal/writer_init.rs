@@ -6,9 +6,10 @@ use async_trait::async_trait;
 use slatedb::VersionedManifest;
 use slatedb::wal::{WalError, WriterInit, WriterInitResult, WriterManifest};
 
-use crate::adoption::{AdoptionError, still_on, was_left};
+use crate::adoption::{AdoptionError, StoreSeen, still_on, was_left};
 use crate::bucket::{Deadline, ObjectName};
 use crate::log::{Proof, SlotLog, TailError};
+use crate::place::LogPlace;
 use crate::record::TakeRecord;
 use crate::retire::ManifestPoint;
 use crate::slot::{Sequence, sequence_after};
@@ -17,11 +18,11 @@ use super::clock::RatchetClock;
 use super::cursor::Cursor;
 use super::iterator::{RangeEnd, SlotIterator};
 use super::rows::Replay;
-use super::wal_error;
 use super::writer::LogWriter;
+use super::{access_error, wal_error};
 
 pub(super) struct LogWriterInit {
-    log: SlotLog,
+    place: LogPlace,
     cursor: Arc<Cursor>,
     clock: Arc<RatchetClock>,
 }
@@ -29,73 +30,73 @@ pub(super) struct LogWriterInit {
 /// Why the store is not opened over this log.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum Refused {
-    #[error(transparent)]
-    Adoption(#[from] AdoptionError),
     #[error("the manifest counts {next_wal_sst_id} as the next slot, and the log ends before slot {expected}")]
     LogTooShort { next_wal_sst_id: u64, expected: u64 },
 }
 
 impl LogWriterInit {
-    pub(super) fn new(log: SlotLog, cursor: Arc<Cursor>, clock: Arc<RatchetClock>) -> LogWriterInit {
-        LogWriterInit { log, cursor, clock }
+    pub(super) fn new(place: LogPlace, cursor: Arc<Cursor>, clock: Arc<RatchetClock>) -> LogWriterInit {
+        LogWriterInit { place, cursor, clock }
     }
 
-    /// The log may have changed hands between the embedder's look at it and the epoch claim.
-    async fn check_records(&self, deadline: &Deadline) -> Result<(), WalError> {
-        let (bucket, log) = (self.log.bucket(), self.log.record().log);
-        let refused = match still_on(bucket, log, deadline).await {
-            Ok(()) => match was_left(bucket, log, deadline).await {
-                Ok(false) => return Ok(()),
-                Ok(true) => AdoptionError::Left,
-                Err(failure) => return Err(WalError::Unavailable(Arc::new(failure))),
-            },
-            Err(AdoptionError::Unavailable(failure)) => return Err(WalError::Unavailable(Arc::new(failure))),
-            Err(error) => error,
+    /// The log that the store is opened over. It may have changed hands between the embedder's look at it and the epoch claim.
+    async fn log(&self, manifest: &VersionedManifest, deadline: &Deadline) -> Result<SlotLog, AdoptionError> {
+        let Some(log) = self.place.known() else {
+            let store = if is_empty(manifest) { StoreSeen::OpenedEmpty } else { StoreSeen::Unopened };
+            return self.place.find_or_begin(store, deadline).await;
         };
-        Err(WalError::DataError(Arc::new(Refused::Adoption(refused))))
+        let (bucket, id) = (log.bucket(), log.record().log);
+        still_on(bucket, id, deadline).await?;
+        if was_left(bucket, id, deadline).await? { Err(AdoptionError::Left) } else { Ok(log) }
     }
+}
 
-    async fn record_take(&self, epoch: u64, deadline: &Deadline) -> Result<(), WalError> {
-        let bucket = self.log.bucket();
-        let log = self.log.record().log;
-        let take = TakeRecord { log, epoch, taken_millis: bucket.environment().now_millis() };
-        // Without its record this holder would look like a stranger.
-        match bucket.create_settled(ObjectName::Take(log, epoch), take.encode(), deadline).await {
-            Ok(_) => Ok(()),
-            Err(failure) => Err(WalError::Unavailable(Arc::new(failure))),
-        }
+async fn record_take(log: &SlotLog, epoch: u64, deadline: &Deadline) -> Result<(), WalError> {
+    let (bucket, id) = (log.bucket(), log.record().log);
+    let take = TakeRecord { log: id, epoch, taken_millis: bucket.environment().now_millis() };
+    // Without its record this holder would look like a stranger.
+    match bucket.create_settled(ObjectName::Take(id, epoch), take.encode(), deadline).await {
+        Ok(_) => Ok(()),
+        Err(failure) => Err(WalError::Unavailable(Arc::new(failure))),
     }
+}
 
-    /// Reads the log to its end, which is then the end of the replay, fixed once.
-    async fn read_to_the_end(&self, manifest: &VersionedManifest, deadline: &Deadline) -> Result<(), TailError> {
-        let covered = Sequence::new(manifest.last_l0_seq());
-        // SUBTLE: a log that knows its head up to here has believed the covered slot already; one that does not must find it,
-        // which also refuses a manifest that covers slots this log never had.
-        if self.log.head().is_none() || self.log.head() < covered {
-            return self.log.load(covered, deadline).await;
-        }
-        match self.log.catch_up(Proof::Always, deadline).await {
-            Err(TailError::Behind { .. }) => self.log.load(covered, deadline).await,
-            caught_up => caught_up,
-        }
+/// Reads the log to its end, which is then the end of the replay, fixed once.
+async fn read_to_the_end(log: &SlotLog, manifest: &VersionedManifest, deadline: &Deadline) -> Result<(), TailError> {
+    let covered = Sequence::new(manifest.last_l0_seq());
+    // SUBTLE: a log that knows its head up to here has believed the covered slot already; one that does not must find it,
+    // which also refuses a manifest that covers slots this log never had.
+    if log.head().is_none() || log.head() < covered {
+        return log.load(covered, deadline).await;
     }
+    match log.catch_up(Proof::Always, deadline).await {
+        Err(TailError::Behind { .. }) => log.load(covered, deadline).await,
+        caught_up => caught_up,
+    }
+}
+
+/// Whether the store has never had anything: no row, no file, no WAL of its own.
+fn is_empty(manifest: &VersionedManifest) -> bool {
+    let ManifestPoint { replay_after_wal_id, last_l0_seq, next_wal_sst_id } = ManifestPoint::from(manifest);
+    replay_after_wal_id == 0 && last_l0_seq == 0 && next_wal_sst_id <= 1 && manifest.all_sst_views().next().is_none()
 }
 
 #[async_trait]
 impl WriterInit for LogWriterInit {
     async fn fence_and_init(&self, manifest: &mut WriterManifest) -> Result<WriterInitResult, WalError> {
-        let deadline = self.log.bucket().deadline();
-        self.check_records(&deadline).await?;
-        self.record_take(manifest.epoch(), &deadline).await?;
+        let deadline = self.place.bucket().deadline();
+        let epoch = manifest.epoch();
         let manifest = manifest.manifest();
+        let log = self.log(&manifest, &deadline).await.map_err(|refused| access_error(refused.into()))?;
+        record_take(&log, epoch, &deadline).await?;
         self.clock.raise(manifest.last_l0_clock_tick());
         self.clock.raise(newest_file_millis(&manifest));
-        self.read_to_the_end(&manifest, &deadline).await.map_err(wal_error)?;
+        read_to_the_end(&log, &manifest, &deadline).await.map_err(wal_error)?;
         let tick = Some(manifest.last_l0_clock_tick()).filter(|tick| *tick > i64::MIN);
-        let replay = plan(ManifestPoint::from(&manifest), tick, self.log.head(), self.log.record().origin)
+        let replay = plan(ManifestPoint::from(&manifest), tick, log.head(), log.record().origin)
             .map_err(|refused| WalError::DataError(Arc::new(refused)))?;
         self.cursor.start(replay.status_id);
-        let iterator = SlotIterator::new(self.log.clone(), replay.first, replay.end, replay.rows, None);
+        let iterator = SlotIterator::new(log, replay.first, replay.end, replay.rows, None);
         Ok(WriterInitResult { replay_iterator: Box::new(iterator), wal_writer: Box::new(LogWriter::new(self.cursor.clone())) })
     }
 }
