@@ -2,6 +2,7 @@
 
 pub mod adoption;
 pub mod bucket;
+pub mod commit_store;
 
 pub mod envelope;
 pub mod environment;
