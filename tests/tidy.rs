@@ -49,7 +49,10 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("holder", &["bucket", "envelope", "error", "inspect", "log", "slot", "take", "wal"]),
     (
         "commit_store",
-        &["adoption", "bucket", "envelope", "error", "holder", "identity", "inspect", "ledger", "log", "slot", "wal"],
+        &[
+            "adoption", "bucket", "envelope", "error", "holder", "identity", "inspect", "ledger", "log", "retire", "slot",
+            "take", "wal",
+        ],
     ),
     ("view", &["bucket", "envelope", "identity", "slot"]),
     ("transaction", &["envelope", "identity", "slot", "view"]),

@@ -3,13 +3,17 @@
 //! The embedder says what is committed and at which sequence; everything else is decided here.
 
 mod error;
+mod folder;
 mod followed;
 mod held;
+mod role;
 
 use std::fmt;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::Arc;
 use std::time::Duration;
 
+use slatedb::config::Settings;
 use slatedb::{Db, DbReader};
 
 use crate::bucket::Deadline;
@@ -19,36 +23,90 @@ use crate::identity::TransactionId;
 use crate::inspect::{Content, Inspect};
 use crate::ledger::LedgerEntry;
 use crate::log::{Closing, Commit, Offer, Outcome, Proof, SlotLog};
+use crate::retire::RetireOptions;
 use crate::slot::Sequence;
+use crate::take::TakeStore;
 use crate::wal::{ReaderSession, WriterSession};
 
 use followed::Followed;
 use held::Held;
+use role::Reason;
 
 pub use error::{CommitStoreError, NotServing};
+pub use folder::FoldEnd;
+pub use role::Rest;
 
 /// What the embedder gives beside the store itself.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Hooks {
+    /// Opens the store as its writer, for a process that follows it. Without it that process never folds.
+    pub take: Option<Arc<dyn TakeStore>>,
     /// Checks every slot before it is folded, and this process's own before they are offered.
     pub inspect: Inspect,
     /// How the store is held and followed.
     pub settings: CommitStoreSettings,
 }
 
+impl fmt::Debug for Hooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Hooks { take, inspect, settings } = self;
+        let take = take.as_ref().map(|_| "TakeStore");
+        f.debug_struct("Hooks").field("take", &take).field("inspect", inspect).field("settings", settings).finish()
+    }
+}
+
+/// What a process that follows the store does to have it folded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Folding {
+    /// Nothing: others do.
+    Never,
+    /// It takes the store when it has won the slot that obliges its winner, or sees a tail that nobody folds. It folds, and gives the
+    /// store back.
+    #[default]
+    ByCadence,
+    /// It takes the store and keeps it, until another takes it. Then it waits for a tail that nobody folds.
+    Hold,
+}
+
 /// How a [`CommitStore`] goes about its work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommitStoreSettings {
+    /// What a process that follows the store does to have it folded.
+    pub folding: Folding,
+    /// The winner of every so many slots sees to it that the store is folded. The same in every process of a store. A holder
+    /// flushes at least twice as often, whatever its own setting says.
+    pub fold_every: NonZeroU64,
+    /// How many pages of the log stay behind the store's last flush when a fold retires the others.
+    pub retain_pages: NonZeroU32,
     /// How the store is held.
     pub holding: HoldingOptions,
+    /// The store's own limit of unflushed bytes, `max_unflushed_bytes`. A store that was opened as held and is full goes on below
+    /// half of it, and then refuses commits.
+    pub max_unflushed_bytes: usize,
     /// How long a call waits at most until the store serves what has landed.
     pub serve_within: Duration,
 }
 
 impl Default for CommitStoreSettings {
-    /// Half a minute: longer than a flush and a slow bucket take together.
+    /// Folds by cadence, every 1,024 slots: no process of its own is needed, and an open replays a page or two. Waits half a minute,
+    /// longer than a flush and a slow bucket take together.
     fn default() -> CommitStoreSettings {
-        CommitStoreSettings { holding: HoldingOptions::default(), serve_within: Duration::from_secs(30) }
+        CommitStoreSettings {
+            folding: Folding::default(),
+            fold_every: NonZeroU64::MIN.saturating_add(1023),
+            retain_pages: RetireOptions::default().retain_pages,
+            holding: HoldingOptions::default(),
+            max_unflushed_bytes: Settings::default().max_unflushed_bytes,
+            serve_within: Duration::from_secs(30),
+        }
+    }
+}
+
+impl CommitStoreSettings {
+    /// How the store is held: with two flushes at least in `fold_every` slots, so that whoever is obliged to fold sees that it is.
+    fn holding(&self) -> HoldingOptions {
+        let flush_slots = self.holding.flush_slots.min(self.fold_every.get() / 2).max(1);
+        HoldingOptions { flush_slots, ..self.holding.clone() }
     }
 }
 
@@ -139,7 +197,7 @@ impl CommitStore {
     /// The store that is read by `reader`, which was opened over `session`, follows the newest manifest and, unless it waits for
     /// every one of its polls, has the session's clock.
     pub fn followed(reader: Arc<DbReader>, session: ReaderSession, hooks: Hooks) -> CommitStore {
-        CommitStore { side: Side::Followed(Followed::new(reader, session)), hooks }
+        CommitStore { side: Side::Followed(Followed::new(reader, session, &hooks)), hooks }
     }
 
     /// A store whose session is none of this library's. Every call fails with [`CommitStoreError::ForeignSession`].
@@ -207,6 +265,9 @@ impl CommitStore {
         if sequence > log.next() {
             return Err(CommitStoreError::TooFarAhead { expected: log.next(), found: sequence });
         }
+        if let Side::Held(held) = &self.side {
+            held.check_room()?;
+        }
         self.place(&log, SlotKind::Commit, sequence, commit).await
     }
 
@@ -270,7 +331,37 @@ impl CommitStore {
         Ok(log.head().map_or(0, |head| head.above(flushed.max(before_origin))))
     }
 
-    /// Closes the store. A held one folds the tail and flushes first. Idempotent; every call after it fails.
+    /// Folds the store once, now, if there is anything to fold and nobody else is at it. A store that this process holds is folded as
+    /// it is held.
+    ///
+    /// # Errors
+    ///
+    /// See [`CommitStoreError`]. The log is intact.
+    pub async fn fold(&self) -> Result<FoldEnd, CommitStoreError> {
+        self.fold_because(Reason::Asked).await
+    }
+
+    /// Folds the store once if its tail is so long that whoever was obliged to fold it must be gone.
+    ///
+    /// # Errors
+    ///
+    /// As [`CommitStore::fold`].
+    pub async fn fold_if_stalled(&self) -> Result<FoldEnd, CommitStoreError> {
+        self.fold_because(Reason::Stalled).await
+    }
+
+    async fn fold_because(&self, reason: Reason) -> Result<FoldEnd, CommitStoreError> {
+        match &self.side {
+            Side::Held(held) => {
+                held.log()?;
+                Ok(FoldEnd::Rested(Rest::Folded))
+            }
+            Side::Followed(followed) => followed.fold(reason).await,
+            Side::Foreign => Err(CommitStoreError::ForeignSession),
+        }
+    }
+
+    /// Closes the store. What this process holds is folded, flushed and given back first. Idempotent; every call after it fails.
     ///
     /// # Errors
     ///
@@ -309,6 +400,9 @@ impl CommitStore {
         };
         let winner = match offered {
             Offer::Won { .. } => {
+                if let Side::Followed(followed) = &self.side {
+                    followed.won(sequence);
+                }
                 let served = self.serve(log, sequence).await;
                 served.map_err(|source| CommitStoreError::NotServed { transaction, sequence, source })?;
                 return Ok(SlotOffer::Won { sequence });

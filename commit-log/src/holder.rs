@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use slatedb::Db;
+use slatedb::{Db, VersionedManifest};
 use tokio::sync::watch;
 
 use crate::bucket::Deadline;
@@ -32,8 +32,23 @@ pub struct HoldingOptions {
     pub l0_limit: usize,
     /// How long the holder stays for the store's compactor when unmerged files pile up. Zero when something else compacts.
     pub compaction_wait: Duration,
+    /// What it does when the store is at its limit all the same.
+    pub when_full: WhenFull,
     /// How long opening, flushing or closing the store may take.
     pub store_call: Duration,
+}
+
+/// What a holder does when the store is at its limit of unmerged files, and a flush would hang.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenFull {
+    /// It closes the store without a flush. The log grows until something compacts the store.
+    #[default]
+    GiveUp,
+    /// It goes on, and what it folds waits in memory. When that is half of what it may be, the process commits nothing more.
+    GoOn {
+        /// The store's `max_unflushed_bytes`: at it, SlateDB takes no write any more.
+        max_unflushed_bytes: usize,
+    },
 }
 
 impl Default for HoldingOptions {
@@ -46,6 +61,7 @@ impl Default for HoldingOptions {
             poll: Duration::from_secs(1),
             l0_limit: slatedb::config::Settings::default().l0_max_ssts,
             compaction_wait: Duration::from_secs(120),
+            when_full: WhenFull::default(),
             store_call: Duration::from_secs(120),
         }
     }
@@ -118,6 +134,12 @@ impl From<Unavailable> for HoldError {
     }
 }
 
+/// The unmerged files of the fullest tree: the root's, or a segment's.
+pub(crate) fn unmerged_files(manifest: &VersionedManifest) -> usize {
+    let of_segments = manifest.segments().iter().map(|segment| segment.l0().len()).max();
+    manifest.l0().len().max(of_segments.unwrap_or(0))
+}
+
 /// How far the holder has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Folded {
@@ -125,6 +147,8 @@ pub struct Folded {
     pub applied: Option<Sequence>,
     /// The last slot that is durable in it.
     pub flushed: Option<Sequence>,
+    /// How many unmerged files keep it from flushing, while what waits in memory is at least half of what it may be.
+    pub stuck_at: Option<usize>,
 }
 
 /// The store, held. It folds in a task of its own until it is stopped, fenced, or cannot go on.
@@ -197,6 +221,27 @@ impl Holder {
     pub(crate) async fn give_back(&self) -> Result<(), HoldError> {
         self.stop.send_replace(true);
         self.ended().await
+    }
+
+    /// Waits until the store has slot `sequence`. Else how the holder ended before.
+    pub(crate) async fn applied(&self, sequence: Sequence) -> Option<Result<(), HoldError>> {
+        let mut folded = self.folded();
+        let has_it = |folded: &Folded| folded.applied >= Some(sequence);
+        let ended = tokio::select! {
+            biased;
+            // Without a sender the task is over.
+            applied = folded.wait_for(has_it) => match applied {
+                Ok(_) => return None,
+                Err(_) => None,
+            },
+            ended = self.ended() => Some(ended),
+        };
+        let ended = match ended {
+            Some(ended) => ended,
+            None => self.ended().await,
+        };
+        let in_the_end = *self.folded.borrow();
+        (!has_it(&in_the_end)).then_some(ended)
     }
 
     /// How it ended, if it has.

@@ -1,7 +1,7 @@
 //! An embedder that opens its own SlateDB stores and hands them to the library, as a catalog does.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,12 +14,13 @@ use commit_log::log::{Commit, LogOptions, SlotLog};
 use commit_log::place::LogPlace;
 use commit_log::record::ContentRule;
 use commit_log::slot::PageSize;
+use commit_log::take::{TakeStore, TakeWith};
 use commit_log::wal::{ReaderSession, Tail, WriterSession};
 use commit_log_kit::clock::Timeline;
 use commit_log_kit::scripted::ScriptedBucket;
 use object_store::ObjectStore;
 use object_store::memory::InMemory;
-use slatedb::config::DbReaderOptions;
+use slatedb::config::{DbReaderOptions, Settings};
 use slatedb::{Db, DbReader, DbReaderMode};
 
 use crate::holding::settings;
@@ -101,17 +102,26 @@ impl Embedder {
     }
 
     pub(crate) async fn open_db(&self, session: &WriterSession) -> Result<Db, slatedb::Error> {
-        Db::builder(ROOT, self.store())
-            .with_wal_writer(session.writer_init())
-            .with_system_clock(session.clock())
-            .with_settings(settings())
-            .build()
-            .await
+        open(self.store(), session, settings()).await
+    }
+
+    /// What opens the store as its writer, and counts how often.
+    pub(crate) fn taker(&self, settings: Settings, takes: &Arc<AtomicUsize>) -> Arc<dyn TakeStore> {
+        let (store, takes) = (self.store(), takes.clone());
+        Arc::new(TakeWith::new(self.place.clone(), move |session| {
+            takes.fetch_add(1, Ordering::SeqCst);
+            let (store, settings) = (store.clone(), settings.clone());
+            async move { Ok(Some(open(store, &session, settings).await?)) }
+        }))
     }
 
     pub(crate) async fn held(&self, hooks: Hooks) -> CommitStore {
+        self.held_with(settings(), hooks).await
+    }
+
+    pub(crate) async fn held_with(&self, settings: Settings, hooks: Hooks) -> CommitStore {
         let session = self.writer_session();
-        let db = self.open_db(&session).await.unwrap();
+        let db = open(self.store(), &session, settings).await.unwrap();
         CommitStore::held(db, session, hooks)
     }
 
@@ -123,7 +133,7 @@ impl Embedder {
             .with_reader_mode(DbReaderMode::FollowLatest)
             .with_options(options)
             .build();
-        Arc::new(reader.await.unwrap())
+        Arc::new(Box::pin(reader).await.unwrap())
     }
 
     pub(crate) async fn followed(&self, hooks: Hooks) -> (Arc<DbReader>, CommitStore) {
@@ -151,6 +161,16 @@ impl Embedder {
         };
         Commit::of(transaction, rows.iter().map(write).collect())
     }
+}
+
+async fn open(store: Arc<dyn ObjectStore>, session: &WriterSession, settings: Settings) -> Result<Db, slatedb::Error> {
+    let opening = Db::builder(ROOT, store)
+        .with_wal_writer(session.writer_init())
+        .with_system_clock(session.clock())
+        .with_settings(settings)
+        .build();
+    // The future of an open is larger than a test's should be.
+    Box::pin(opening).await
 }
 
 /// Flushes by hand only, unless a test wants otherwise.

@@ -369,3 +369,30 @@ async fn the_future_of_a_write_may_be_dropped_and_the_slot_is_folded_all_the_sam
     store.close().await.unwrap();
     lake.assert_has(&[transaction]).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_full_store_goes_on_in_memory_and_refuses_commits_before_that_is_full() {
+    let lake = Lake::new();
+    let process = lake.process();
+    // Given room for one file, which nothing merges, and for a few commits in memory.
+    let holding = HoldingOptions { flush_slots: 1, l0_limit: 1, ..hooks().settings.holding };
+    let settings = commit_log::commit_store::CommitStoreSettings { holding, max_unflushed_bytes: 400, ..hooks().settings };
+    let store = process.held(Hooks { settings, ..hooks() }).await;
+    store.adopt(process.stamp()).await.unwrap();
+    let mut committed = Vec::new();
+    let refused = loop {
+        let commit = process.commit();
+        let transaction = commit.transaction;
+        match store.write_at(process.log().next(), commit).await {
+            Ok(SlotOffer::Won { .. }) => committed.push(transaction),
+            other => break other,
+        }
+    };
+    // Then it commits what fits half of that, sends nothing more, and still serves.
+    assert!(matches!(refused, Err(CommitStoreError::L0Full { files: 1, limit: 1 })), "{refused:?}");
+    assert!((4..=8).contains(&committed.len()), "{} commits", committed.len());
+    assert_eq!((store.role(), store.fold_tail().await.unwrap()), (Role::Holding, 0));
+    // It cannot flush at the end either, and says so.
+    assert!(matches!(store.close().await, Err(CommitStoreError::HoldEnded(HoldError::L0Full { .. }))));
+    lake.assert_has(&committed).await;
+}

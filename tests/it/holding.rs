@@ -26,7 +26,7 @@ pub(crate) fn settings() -> Settings {
     Settings { compactor_options: None, garbage_collector_options: None, ..Settings::default() }
 }
 
-fn compacting() -> Settings {
+pub(crate) fn compacting() -> Settings {
     let compactor = CompactorOptions { poll_interval: Duration::from_millis(500), ..CompactorOptions::default() };
     Settings { compactor_options: Some(compactor), ..settings() }
 }

@@ -24,6 +24,7 @@ mod opening;
 mod pins;
 mod retired;
 mod retiring;
+mod roles;
 mod store;
 mod stores;
 mod support;

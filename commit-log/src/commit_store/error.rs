@@ -77,6 +77,14 @@ pub enum CommitStoreError {
         #[source]
         source: NotServing,
     },
+    /// Nothing was sent: the store cannot flush, since nothing merges its files, and its memory is half full. Compact it.
+    #[error("the store has {files} unmerged files, its limit is {limit}: something must compact it")]
+    L0Full {
+        /// How many there are.
+        files: usize,
+        /// The limit.
+        limit: usize,
+    },
     /// Another process took the store that was opened as its writer. Open it anew. Nothing was sent.
     #[error("another process took the store")]
     Fenced,

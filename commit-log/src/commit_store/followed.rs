@@ -1,18 +1,23 @@
 //! A store that its embedder opened as a reader.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use futures::future::{Either, select};
 use slatedb::DbReader;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
 
 use crate::adoption::AdoptionError;
 use crate::bucket::Deadline;
+use crate::holder::Holder;
 use crate::log::{Proof, SlotLog, TailError};
 use crate::slot::Sequence;
 use crate::wal::ReaderSession;
 
-use super::{CommitStoreError, NotServing, Role};
+use super::folder::{FoldEnd, Folder};
+use super::role::{Reason, Rest};
+use super::{CommitStoreError, Hooks, NotServing, Role};
 
 /// How many looks of the reader may be in vain before the next one is put off. One may have been under way already when the slot
 /// landed.
@@ -21,17 +26,85 @@ const LOOKS_AT_ONCE: u32 = 2;
 pub(super) struct Followed {
     reader: Arc<DbReader>,
     session: ReaderSession,
+    hooks: Hooks,
+    /// What folds the store on its behalf, once the log is known.
+    duty: OnceLock<Option<Duty>>,
     closed: AtomicBool,
 }
 
+/// A task that folds or holds the store.
+struct Duty {
+    folder: Arc<Folder>,
+    /// Its sender is gone when the task has ended.
+    ended: watch::Receiver<()>,
+}
+
+impl Duty {
+    fn begin(folder: Folder) -> Duty {
+        let folder = Arc::new(folder);
+        let (running, ended) = watch::channel(());
+        tokio::spawn({
+            let folder = folder.clone();
+            async move {
+                folder.run().await;
+                drop(running);
+            }
+        });
+        Duty { folder, ended }
+    }
+
+    async fn end(&self) {
+        self.folder.stop();
+        drop(self.ended.clone().wait_for(|()| false).await);
+    }
+}
+
 impl Followed {
-    pub(super) fn new(reader: Arc<DbReader>, session: ReaderSession) -> Followed {
+    pub(super) fn new(reader: Arc<DbReader>, session: ReaderSession, hooks: &Hooks) -> Followed {
         session.watermark_source().watches(reader.subscribe());
-        Followed { reader, session, closed: AtomicBool::new(false) }
+        let followed =
+            Followed { reader, session, hooks: hooks.clone(), duty: OnceLock::new(), closed: AtomicBool::new(false) };
+        if let (Some(log), Ok(_)) = (followed.session.place().known(), Handle::try_current()) {
+            followed.duty(&log);
+        }
+        followed
+    }
+
+    /// What folds the store on behalf of this process. Nothing does that cannot open it as its writer.
+    fn duty(&self, log: &SlotLog) -> Option<&Duty> {
+        let begin = || {
+            let folder = Folder::new(log.clone(), self.hooks.take.clone()?, self.hooks.clone());
+            folder.saw(&self.reader.manifest());
+            Some(Duty::begin(folder))
+        };
+        self.duty.get_or_init(begin).as_ref()
+    }
+
+    fn holder(&self) -> Option<Arc<Holder>> {
+        self.duty.get()?.as_ref()?.folder.holder()
     }
 
     pub(super) fn role(&self) -> Role {
-        if self.check_open().is_ok() { Role::Following } else { Role::Ended }
+        match (self.check_open(), self.holder()) {
+            (Ok(()), None) => Role::Following,
+            (Ok(()), Some(_)) => Role::Holding,
+            (Err(_), _) => Role::Ended,
+        }
+    }
+
+    /// This process won `sequence`.
+    pub(super) fn won(&self, sequence: Sequence) {
+        if let Some(Some(duty)) = self.duty.get() {
+            duty.folder.won(sequence);
+        }
+    }
+
+    pub(super) async fn fold(&self, reason: Reason) -> Result<FoldEnd, CommitStoreError> {
+        let log = self.log().await?;
+        match self.duty(&log) {
+            Some(duty) => Ok(duty.folder.fold(reason).await?),
+            None => Ok(FoldEnd::Rested(Rest::Declined)),
+        }
     }
 
     pub(super) async fn log(&self) -> Result<SlotLog, CommitStoreError> {
@@ -39,7 +112,11 @@ impl Followed {
         let place = self.session.place();
         match place.find(&place.bucket().deadline()).await {
             Err(AdoptionError::NoLog) => Err(CommitStoreError::NotAdopted),
-            found => Ok(found?),
+            Err(error) => Err(error.into()),
+            Ok(log) => {
+                self.duty(&log);
+                Ok(log)
+            }
         }
     }
 
@@ -79,6 +156,10 @@ impl Followed {
     }
 
     pub(super) async fn serve(&self, sequence: Sequence, deadline: &Deadline) -> Result<(), NotServing> {
+        if let Some(holder) = self.holder() {
+            // One that ends meanwhile has given the store back, and the reader is what there is.
+            deadline.bound(holder.applied(sequence)).await?;
+        }
         let watermark = self.session.watermark_source();
         let mut state = watermark.subscribe();
         let mut status = self.reader.subscribe();
@@ -113,6 +194,9 @@ impl Followed {
     pub(super) async fn close(&self) -> Result<(), CommitStoreError> {
         if self.closed.swap(true, Ordering::SeqCst) {
             return Ok(());
+        }
+        if let Some(Some(duty)) = self.duty.get() {
+            duty.end().await;
         }
         self.reader.close().await.map_err(|error| CommitStoreError::NotClosed(Arc::new(error)))
     }

@@ -2,12 +2,11 @@
 
 use std::sync::OnceLock;
 
-use futures::future::{Either, select};
 use slatedb::Db;
 use tokio::runtime::Handle;
 
 use crate::bucket::Deadline;
-use crate::holder::{HoldError, Holder};
+use crate::holder::{HoldError, Holder, HoldingOptions, WhenFull};
 use crate::log::{Proof, SlotLog, TailError};
 use crate::slot::Sequence;
 use crate::wal::WriterSession;
@@ -34,8 +33,11 @@ impl Held {
     /// The task that holds. A fence ends it for good: the embedder opened the store, and must open it again.
     fn holder(&self) -> &Holder {
         self.holder.get_or_init(|| {
-            let Hooks { inspect, settings } = self.hooks.clone();
-            Holder::over(self.log.clone(), self.db.clone(), self.session.clone(), settings.holding, inspect)
+            let Hooks { take: _, inspect, settings } = self.hooks.clone();
+            // Its embedder opened the store, and only its embedder can open it again.
+            let when_full = WhenFull::GoOn { max_unflushed_bytes: settings.max_unflushed_bytes };
+            let options = HoldingOptions { when_full, ..settings.holding() };
+            Holder::over(self.log.clone(), self.db.clone(), self.session.clone(), options, inspect)
         })
     }
 
@@ -52,6 +54,13 @@ impl Held {
             Some(Ok(())) => Err(CommitStoreError::Closed),
             Some(Err(error)) => Err(error.into()),
         }
+    }
+
+    /// Whether the store can take another commit without a flush.
+    pub(super) fn check_room(&self) -> Result<(), CommitStoreError> {
+        let limit = self.hooks.settings.holding.l0_limit;
+        let stuck_at = self.holder().folded().borrow().stuck_at;
+        stuck_at.map_or(Ok(()), |files| Err(CommitStoreError::L0Full { files, limit }))
     }
 
     pub(super) fn served(&self) -> Option<Sequence> {
@@ -71,19 +80,10 @@ impl Held {
     }
 
     pub(super) async fn serve(&self, sequence: Sequence, deadline: &Deadline) -> Result<(), NotServing> {
-        let mut folded = self.holder().folded();
-        let applied = Box::pin(folded.wait_for(|folded| folded.applied >= Some(sequence)));
-        let ended = match deadline.bound(select(applied, Box::pin(self.holder().ended()))).await? {
-            Either::Left((Ok(_), _)) => return Ok(()),
-            Either::Left((Err(_), ended)) => ended.await,
-            Either::Right((ended, _)) => ended,
-        };
-        if self.served() >= Some(sequence) {
-            return Ok(());
-        }
-        match ended {
-            Ok(()) => Err(NotServing::Closed),
-            Err(error) => Err(NotServing::Held(error)),
+        match deadline.bound(self.holder().applied(sequence)).await? {
+            None => Ok(()),
+            Some(Ok(())) => Err(NotServing::Closed),
+            Some(Err(error)) => Err(NotServing::Held(error)),
         }
     }
 

@@ -15,7 +15,7 @@ use crate::log::{Proof, SlotLog, TailError};
 use crate::slot::{Sequence, sequence_after};
 use crate::wal::{WriterSession, write_batch};
 
-use super::{Folded, HoldError, HoldingOptions};
+use super::{Folded, HoldError, HoldingOptions, WhenFull, unmerged_files};
 
 /// How many bytes of slots are read at once to be applied.
 const CHUNK_BYTES: usize = 8 << 20;
@@ -83,7 +83,7 @@ impl Fold {
         let before_origin = applied.filter(|applied| *applied < log.record().origin);
         let flushed = Sequence::new(db.manifest().last_l0_seq()).max(before_origin);
         // What was replayed counts once it is checked.
-        folded.send_replace(Folded { applied: if inspect.passes_all() { applied } else { None }, flushed });
+        folded.send_replace(Folded { applied: if inspect.passes_all() { applied } else { None }, flushed, stuck_at: None });
         // What was replayed waits for a flush like what is applied.
         let unflushed = Unflushed { slots: applied.map_or(0, |applied| applied.above(flushed)), bytes: 0 };
         Fold { log, db, session, options, inspect, folded, unflushed }
@@ -114,9 +114,10 @@ impl Fold {
         let mut head = self.log.subscribe();
         let mut look = Look::InTheBucket;
         self.inspect_replayed().await?;
-        // What was replayed may be due already.
-        self.flush_if_due().await?;
         loop {
+            // What was replayed may be due already, too.
+            // Files may have been merged since a flush was put off.
+            self.flush_if_due().await?;
             let reached = match self.fold_tail(look).await? {
                 Progress::Folded => self.session.last_applied(),
                 // What could not be read is tried again at the next poll, not at once.
@@ -204,7 +205,7 @@ impl Fold {
 
     async fn flush_if_due(&mut self) -> Result<(), HoldError> {
         if self.unflushed.slots >= self.options.flush_slots || self.unflushed.bytes >= self.options.flush_bytes {
-            self.flush().await?;
+            self.flush(self.options.when_full).await?;
         }
         Ok(())
     }
@@ -212,20 +213,32 @@ impl Fold {
     /// Folds the rest, flushes, and leaves the store with room for the next holder.
     async fn give_back(&mut self) -> Result<(), HoldError> {
         self.fold_tail(Look::InTheBucket).await?;
-        self.flush().await?;
+        self.flush(WhenFull::GiveUp).await?;
         // Holders one after another, each too short for the compactor, would fill L0 together.
         self.wait_for_compaction(self.options.l0_limit.div_ceil(2)).await.map(|_| ())
     }
 
-    async fn flush(&mut self) -> Result<(), HoldError> {
+    async fn flush(&mut self, when_full: WhenFull) -> Result<(), HoldError> {
         let applied = self.session.last_applied();
         if applied <= self.folded.borrow().flushed {
             return Ok(());
         }
         let limit = self.options.l0_limit;
-        let files = self.wait_for_compaction(limit).await?;
-        if files >= limit {
-            return Err(HoldError::L0Full { files, limit });
+        match when_full {
+            WhenFull::GiveUp => {
+                let files = self.wait_for_compaction(limit).await?;
+                if files >= limit {
+                    return Err(HoldError::L0Full { files, limit });
+                }
+            }
+            WhenFull::GoOn { max_unflushed_bytes } => {
+                let files = unmerged_files(&self.db.manifest());
+                if files >= limit {
+                    let is_much = self.unflushed.bytes >= max_unflushed_bytes / 2;
+                    self.folded.send_modify(|folded| folded.stuck_at = is_much.then_some(files));
+                    return Ok(());
+                }
+            }
         }
         let flush = self.db.flush_with_options(FlushOptions { flush_type: FlushType::MemTable });
         match self.in_time("flushing", flush).await? {
@@ -233,7 +246,7 @@ impl Fold {
             Err(source) => return Err(self.why_closed().unwrap_or_else(|| HoldError::NotFlushed(Arc::new(source)))),
         }
         self.unflushed = Unflushed::default();
-        self.folded.send_modify(|folded| folded.flushed = applied);
+        self.folded.send_modify(|folded| (folded.flushed, folded.stuck_at) = (applied, None));
         Ok(())
     }
 
@@ -243,7 +256,7 @@ impl Fold {
         let environment = self.log.bucket().environment();
         let deadline = Deadline::after(environment, self.options.compaction_wait);
         loop {
-            let files = self.unmerged_files();
+            let files = unmerged_files(&self.db.manifest());
             if files < enough || deadline.bound(environment.clock.sleep(COMPACTION_LOOK)).await.is_err() {
                 return Ok(files);
             }
@@ -251,13 +264,6 @@ impl Fold {
             // A look that fails shows the old count, and the next one is a second away.
             let _ = deadline.bound(self.db.refresh_manifest()).await;
         }
-    }
-
-    /// The unmerged files of the fullest tree: the root's, or a segment's.
-    fn unmerged_files(&self) -> usize {
-        let manifest = self.db.manifest();
-        let of_segments = manifest.segments().iter().map(|segment| segment.l0().len()).max();
-        manifest.l0().len().max(of_segments.unwrap_or(0))
     }
 
     fn check_open(&self) -> Result<(), HoldError> {
