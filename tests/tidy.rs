@@ -61,6 +61,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
         &[
             "adoption",
             "bucket",
+            "commit_store",
             "envelope",
             "environment",
             "error",

@@ -27,10 +27,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .await?;
 
     let latest = store.latest().await?; // everything acknowledged before, by anybody
-    let holder = store.hold().await?; // this process folds, until it is stopped or another takes over
+    store.fold().await?; // into SlateDB's own files: now, not only at every 1,024th commit
     // … to here.
     println!("visits: {}", latest.get(b"visits").await?.map_or(0, |value| parse(&value)));
-    holder.stop().await?;
     store.close().await;
     Ok(())
 }

@@ -30,10 +30,11 @@ use crate::wal::{ReaderSession, WriterSession};
 
 use followed::Followed;
 use held::Held;
-use role::Reason;
 
 pub use error::{CommitStoreError, NotServing};
 pub use folder::FoldEnd;
+pub(crate) use folder::{Duty, Folder};
+pub(crate) use role::Reason;
 pub use role::Rest;
 
 /// What the embedder gives beside the store itself.
@@ -60,8 +61,8 @@ impl fmt::Debug for Hooks {
 pub enum Folding {
     /// Nothing: others do.
     Never,
-    /// It takes the store when it has won the slot that obliges its winner, or sees a tail that nobody folds. It folds, and gives the
-    /// store back.
+    /// It takes the store when it has won the slot that obliges its winner, or when it has committed anything and sees a tail that
+    /// nobody folds. It folds, and gives the store back.
     #[default]
     ByCadence,
     /// It takes the store and keeps it, until another takes it. Then it waits for a tail that nobody folds.

@@ -5,37 +5,41 @@ mod clone;
 mod commit;
 mod current;
 mod follow;
+mod open_error;
 
 use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use slatedb::ByteRangeBounds;
+use tokio::sync::watch;
 
 use crate::bucket::Deadline;
+use crate::commit_store::{Duty, FoldEnd, Folder, Hooks, Reason, Role};
 use crate::envelope::Refused;
 use crate::holder::{HoldError, Holder};
 use crate::identity::TransactionId;
 use crate::log::{CloseError, Closing, Outcome, Proof, SlotLog};
 use crate::retire::{Collector, RetireError, RetireMode, RetireOptions, Retired};
 use crate::slot::Sequence;
-use crate::take::TakeWith;
+use crate::take::{TakeStore, TakeWith};
 use crate::transaction::Transaction;
 use crate::view::{ReadError, Scan, ScanOrder, View};
 
 use current::Current;
 use follow::Follower;
 
-pub use builder::{CustomiseDb, OpenError, StoreBuilder};
+pub use builder::{CustomiseDb, StoreBuilder};
 pub use clone::{CloneError, Cloned, clone_store};
 pub use commit::{CommitError, Committed};
 pub use current::{Looks, StoreError};
+pub use open_error::OpenError;
 
 /// A SlateDB store that several processes commit to.
 ///
 /// Clones share one connection. Every process that has one open may read and commit at any time; nothing but the bucket is
-/// between them. One of them at a time should [hold](Store::hold) the store, which folds what was committed into SlateDB's
-/// own files. Close it at the end; dropped unclosed, it closes itself a little later.
+/// between them. What was committed is folded into SlateDB's own files by whoever wins every 1,024th slot, or by one that
+/// [holds](StoreBuilder::folding) the store. Close it at the end; dropped unclosed, it closes itself a little later.
 #[derive(Clone)]
 pub struct Store {
     inner: Arc<Inner>,
@@ -46,6 +50,7 @@ struct Inner {
     options: StoreBuilder,
     follower: Follower,
     collector: Collector,
+    duty: Duty,
 }
 
 impl Store {
@@ -61,7 +66,10 @@ impl Store {
         let loaded = Current::load(log, base_settings, options.looks.clone(), options.max_tail_bytes, &deadline).await;
         let current = Arc::new(loaded.map_err(OpenError::from)?);
         let follower = Follower::start(&current, options.poll, options.looks.interval);
-        Ok(Store { inner: Arc::new(Inner { current, options, follower, collector }) })
+        let hooks = Hooks { settings: options.commit_store_settings(), ..Hooks::default() };
+        let log = current.log().clone();
+        let duty = Duty::begin(Folder::new(log.clone(), Arc::new(taker(&log, &options)), hooks));
+        Ok(Store { inner: Arc::new(Inner { current, options, follower, collector, duty }) })
     }
 
     /// The log underneath.
@@ -120,7 +128,9 @@ impl Store {
     /// it is committed, and this process cannot read it yet; *unknown*
     /// that it may be committed.
     pub async fn commit(&self, transaction: Transaction) -> Result<Committed, CommitError> {
-        commit::commit(&self.inner.current, transaction.into_parts(), &self.budget()).await
+        let committed = commit::commit(&self.inner.current, transaction.into_parts(), &self.budget()).await?;
+        self.inner.duty.won(committed.sequence);
+        Ok(committed)
     }
 
     /// Runs a transaction until it commits: begins, runs `body`, commits, and all over again after a conflict, until the
@@ -140,7 +150,10 @@ impl Store {
         loop {
             let (transaction, value) = body(self.begin()).await.map_err(TransactError::Body)?;
             match commit::commit(&self.inner.current, transaction.into_parts(), &budget).await {
-                Ok(committed) => return Ok((value, committed)),
+                Ok(committed) => {
+                    self.inner.duty.won(committed.sequence);
+                    return Ok((value, committed));
+                }
                 Err(error) if error.is_conflict() && !budget.has_passed() => {
                     // The next run reads at the newest view that is known; others that met the same conflict run then, too.
                     let _ = budget.bound(backoff.wait()).await;
@@ -187,15 +200,27 @@ impl Store {
     ///
     /// See [`HoldError`].
     pub async fn hold(&self) -> Result<Holder, HoldError> {
-        let options = self.inner.options.clone();
-        let holding = options.holding.clone();
-        let randomness = self.log().bucket().environment().randomness.clone();
-        let taker = TakeWith::new(self.log().clone(), move |session| {
-            let options = options.clone();
-            let seed = randomness.number();
-            async move { options.open_db(&session, seed).await.map(Some) }
-        });
-        Holder::take(self.log().clone(), &taker, holding).await
+        let options = &self.inner.options;
+        Holder::take(self.log().clone(), &taker(self.log(), options), options.holding.clone()).await
+    }
+
+    /// What this process is to the store by the setting [`StoreBuilder::folding`].
+    pub fn role(&self) -> Role {
+        self.inner.duty.holder().map_or(Role::Following, |_| Role::Holding)
+    }
+
+    /// The holder that [`Folding::Hold`](crate::commit_store::Folding::Hold) makes, while there is one, and every change of that.
+    pub fn holding(&self) -> watch::Receiver<Option<Arc<Holder>>> {
+        self.inner.duty.holding()
+    }
+
+    /// Folds the store once, now, if there is anything to fold and nobody else is at it, and retires what nothing needs any more.
+    ///
+    /// # Errors
+    ///
+    /// See [`HoldError`]. The log is intact.
+    pub async fn fold(&self) -> Result<FoldEnd, HoldError> {
+        Box::pin(self.inner.duty.fold(Reason::Asked)).await
     }
 
     /// Retires now what nothing needs of the log, instead of when a holder's garbage collector runs. Any process may, at any time,
@@ -217,8 +242,10 @@ impl Store {
         self.inner.current.look_now(&self.deadline()).await
     }
 
-    /// Ends its tasks and closes what it has open. Views of it that read files fail from here on. Idempotent. No request.
+    /// Ends its tasks and closes what it has open. What it holds by its own setting it folds, flushes and gives back first; else
+    /// this sends no request. Views of it that read files fail from here on. Idempotent.
     pub async fn close(&self) {
+        self.inner.duty.end().await;
         self.inner.follower.stop();
         self.inner.current.close().await;
     }
@@ -235,23 +262,20 @@ impl Store {
     }
 }
 
+/// What opens the store of `log` as its writer, as its options say.
+fn taker(log: &SlotLog, options: &StoreBuilder) -> impl TakeStore + use<> {
+    let options = options.clone();
+    let randomness = log.bucket().environment().randomness.clone();
+    TakeWith::new(log.clone(), move |session| {
+        let options = options.clone();
+        let seed = randomness.number();
+        async move { options.open_db(&session, seed).await.map(Some) }
+    })
+}
+
 impl fmt::Debug for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Store").field("log", self.log()).finish_non_exhaustive()
-    }
-}
-
-impl From<StoreError> for OpenError {
-    fn from(error: StoreError) -> OpenError {
-        match error {
-            StoreError::Corrupt(corruption) => corruption.into(),
-            StoreError::Unavailable(failure) => failure.into(),
-            StoreError::Read(error) => error.into(),
-            StoreError::TailTooLong { limit, .. } => OpenError::TailTooLong { limit },
-            StoreError::Behind => OpenError::Behind,
-            StoreError::Adoption(error) => error.into(),
-            StoreError::TimedOut(_) | StoreError::Closed => OpenError::TimedOut,
-        }
     }
 }
 

@@ -57,6 +57,10 @@ pub enum Verb {
     Status(Status),
     /// Say what became of a transaction whose commit ended as `unknown`
     Outcome(OutcomeOf),
+    /// Hold a store: fold what others commit, flush and retire, until this process is told to end
+    Hold(Hold),
+    /// Fold a store once, if there is anything to fold and nobody else is at it
+    Fold(Fold),
     /// Retire the pages of a store's log that nothing needs any more, as its holder does now and then
     Retire(Retire),
     /// A process of a demo or a load, started by its parent
@@ -180,6 +184,27 @@ pub struct OutcomeOf {
     /// If nothing landed there yet, make sure that nothing will: write an empty slot there
     #[arg(long)]
     pub close: bool,
+}
+
+/// `hold`.
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "One process at a time holds a store. When another takes it, this one follows, and takes it again when nobody folds.\n\
+                        Ctrl-C or SIGTERM ends it: it folds what is left, flushes and gives the store back."
+)]
+pub struct Hold {
+    /// The store
+    #[arg(value_parser = address)]
+    pub store: Address,
+}
+
+/// `fold`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Waits for somebody else who took the store lately, and leaves it alone if that one folds.")]
+pub struct Fold {
+    /// The store
+    #[arg(value_parser = address)]
+    pub store: Address,
 }
 
 /// `retire`.

@@ -78,6 +78,8 @@ pub fn place(verb: &Verb) -> Result<Location, LocationError> {
         Verb::Scan(scan) => &scan.store,
         Verb::Status(status) => &status.store,
         Verb::Outcome(outcome) => &outcome.store,
+        Verb::Hold(hold) => &hold.store,
+        Verb::Fold(fold) => &fold.store,
         Verb::Retire(retire) => &retire.store,
         Verb::Child(child) => match &child.task {
             Task::DemoWriter(writer) => &writer.place.store,

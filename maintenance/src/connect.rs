@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use commit_log::commit_store::Folding;
 use commit_log::environment::Environment;
 use commit_log::store::{Store, StoreBuilder};
 use object_store::ObjectStoreExt;
@@ -77,7 +78,9 @@ pub async fn existing(location: &Location, environment: &Environment) -> Result<
 }
 
 fn builder_of(location: &Location, opened: &Opened, environment: &Environment) -> StoreBuilder {
-    Store::builder(opened.path.clone(), opened.bucket.clone()).environment(environment.clone()).settings(settings(location))
+    // What is typed says what is done: no verb folds but those that are for it.
+    let builder = Store::builder(opened.path.clone(), opened.bucket.clone()).folding(Folding::Never);
+    builder.environment(environment.clone()).settings(settings(location))
 }
 
 async fn greet(location: &Location, opened: &Opened) -> Result<(), Failure> {

@@ -162,6 +162,32 @@ async fn a_dry_run_tells_what_would_go_and_sends_no_put_and_no_delete() {
     assert_retired_below(&world, 1, &transactions).await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_counts_the_zombies_and_leaves_them() {
+    let (world, _) = committed(9).await;
+    let sleeper = world.lagging_process(3).await;
+    retire(&Collector::new(world.process().await.log), 9).await.unwrap();
+    assert!(matches!(sleeper.offer(4, sleeper.new_commit()).await, Ok(Offer::Behind { .. })));
+    let collector = Collector::new(forgetful(&world, Some(9)).await.log);
+    let told = collector.retire(&flushed_to(9), &all(), RetireMode::DryRun).await.unwrap();
+    assert_eq!(told, Retired { pages: pages(2, 2), swept: 1, first_kept: Page::new(2) });
+    assert!(world.slot(4).await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pass_retires_256_pages_at_most_and_the_next_one_goes_on_from_there() {
+    let floor = 258 * u64::from(PAGE) + 1;
+    let (world, transactions) = committed(floor).await;
+    let collector = Collector::new(world.process().await.log);
+    let first_kept = Page::new(258);
+    let retired = retire(&collector, floor).await.unwrap();
+    assert_eq!(retired, Retired { pages: pages(0, 256), swept: 0, first_kept });
+    assert!(world.slot(256 * u64::from(PAGE) + 1).await.is_some());
+    let retired = retire(&collector, floor).await.unwrap();
+    assert_eq!(retired, Retired { pages: pages(256, 258), swept: 0, first_kept });
+    assert_retired_below(&world, floor, &transactions).await;
+}
+
 /// Runs a pass whose `nth` request meets `fate`; gives it up where it waits for that. Whether there was such a request.
 async fn interrupted(world: &World, nth: u64, fate: Fate, floor: u64) -> bool {
     let process = forgetful(world, None).await;

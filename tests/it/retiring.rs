@@ -7,7 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use commit_log::adoption::{AdoptionError, FreshLog};
 use commit_log::bucket::{ObjectName, Pace};
-use commit_log::holder::HoldError;
+use commit_log::commit_store::Folding;
+use commit_log::holder::{HoldError, Holder};
 use commit_log::log::Outcome;
 use commit_log::retire::{RetireError, RetireMode};
 use commit_log::slot::{Page, PageSize};
@@ -49,6 +50,8 @@ impl Stores {
             .poll(never)
             .fresh_log(fresh)
             .settings(settings())
+            // These tests fold when they mean to, and nothing merges their files.
+            .folding(Folding::Never)
             .retain_pages(NonZeroU32::MIN);
         (scripted, builder)
     }
@@ -76,12 +79,28 @@ fn collecting(wal_options: Option<GarbageCollectorDirectoryOptions>) -> Settings
     Settings { garbage_collector_options: Some(options), ..settings() }
 }
 
+/// What has SlateDB's collector retire every second.
+fn often(dry_run: bool, min_age: Duration) -> Option<GarbageCollectorDirectoryOptions> {
+    let interval = Some(Duration::from_secs(1));
+    Some(GarbageCollectorDirectoryOptions { interval, min_age, dry_run })
+}
+
+/// A store of fourteen slots, all of them flushed, whose holder has had ten seconds to collect.
+async fn collected(builder: StoreBuilder) -> (Store, Holder) {
+    let store = builder.open().await.unwrap();
+    let holder = store.hold().await.unwrap();
+    for number in 0..14 {
+        put(&store, "key", number).await;
+    }
+    // A stop flushes; the next holder's collector has something to retire.
+    holder.stop().await.unwrap();
+    let holder = store.hold().await.unwrap();
+    pass_time(Duration::from_secs(10)).await;
+    (store, holder)
+}
+
 #[tokio::test(start_paused = true)]
 async fn slatedbs_own_collector_retires_as_the_embedders_options_say() {
-    let often = |dry_run, min_age| {
-        let interval = Some(Duration::from_secs(1));
-        Some(GarbageCollectorDirectoryOptions { interval, min_age, dry_run })
-    };
     let hour = Duration::from_secs(3600);
     let cases = [
         (often(false, Duration::ZERO), true),
@@ -92,21 +111,25 @@ async fn slatedbs_own_collector_retires_as_the_embedders_options_say() {
     for (wal_options, retires) in cases {
         let stores = Stores::new();
         let (_, builder) = stores.builder(1, PAGE);
-        let store = builder.settings(collecting(wal_options)).open().await.unwrap();
-        let holder = store.hold().await.unwrap();
-        for number in 0..14 {
-            put(&store, "key", number).await;
-        }
-        // A stop flushes; the next holder's collector has something to retire.
-        holder.stop().await.unwrap();
-        let holder = store.hold().await.unwrap();
-        pass_time(Duration::from_secs(10)).await;
+        let (store, holder) = collected(builder.settings(collecting(wal_options))).await;
         assert_eq!(!stores.has_slot(&store, 12).await, retires, "{wal_options:?}");
         assert!(stores.has_slot(&store, 13).await);
         holder.stop().await.unwrap();
         let (_, fresh) = stores.builder(2, PAGE);
         assert_eq!(value(&fresh.open_existing().await.unwrap(), "key").await, Some(Bytes::from("13")));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn slatedbs_own_collector_keeps_as_many_pages_as_the_embedder_retains() {
+    let stores = Stores::new();
+    let (_, builder) = stores.builder(1, PAGE);
+    let three = NonZeroU32::new(3).unwrap();
+    let builder = builder.settings(collecting(often(false, Duration::ZERO))).retain_pages(three);
+    let (store, holder) = collected(builder).await;
+    // Of the pages 1 to 4, 5 to 8, 9 to 12, and the floor's.
+    assert_eq!((stores.has_slot(&store, 4).await, stores.has_slot(&store, 5).await), (false, true));
+    holder.stop().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -254,6 +277,34 @@ async fn a_process_that_takes_the_store_before_it_hears_of_its_win_reads_it_as_s
     let holder = sleeper.hold().await.unwrap();
     cue.release();
     assert_eq!(running.await.unwrap().unwrap().sequence, sequence(2));
+    assert_eq!(sleeper.get(b"mine").await.unwrap(), Some(Bytes::from("slept")));
+    holder.stop().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_takes_the_store_before_it_hears_of_its_loss_goes_on_at_the_next_sequence() {
+    let stores = Stores::new();
+    let (scripted, sleeper) = stores.builder(1, PAGE);
+    let sleeper = sleeper.open().await.unwrap();
+    put(&sleeper, "first", 0).await;
+    let mut transaction = sleeper.begin();
+    transaction.put("mine", "slept").unwrap();
+    let cue = scripted.script(1, is(Operation::Create, PathClass::Commits), Fate::Hold);
+    let committing = sleeper.clone();
+    let running = tokio::spawn(async move { committing.commit(transaction).await });
+    cue.reached().await;
+    let (_, other) = stores.builder(2, PAGE);
+    let other = other.open_existing().await.unwrap();
+    put(&other, "theirs", 1).await;
+    other.hold().await.unwrap().stop().await.unwrap();
+    // Its own take starts the log again past the slot that it lost to, which another has folded.
+    let holder = sleeper.hold().await.unwrap();
+    // Whoever asks for the lost sequence again and again is not answered for ever.
+    scripted.script(50, is(Operation::Get, PathClass::Commits), Fate::Hang);
+    cue.release();
+    let committed = running.await.unwrap().unwrap();
+    assert_eq!((committed.sequence, committed.lost_races), (sequence(3), 1));
+    assert_eq!(sleeper.get(b"theirs").await.unwrap(), Some(Bytes::from("1")));
     assert_eq!(sleeper.get(b"mine").await.unwrap(), Some(Bytes::from("slept")));
     holder.stop().await.unwrap();
 }

@@ -1,13 +1,16 @@
 //! The embedder's store: views, transactions, outcomes, and a holder that folds under it.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use commit_log::bucket::ObjectName;
+use commit_log::commit_store::{FoldEnd, Folding, Rest, Role};
 use commit_log::environment::{Environment, Randomness, SystemStopwatch};
 use commit_log::holder::HoldingOptions;
 use commit_log::log::Outcome;
+use commit_log::slot::Sequence;
 use commit_log::store::{BodyError, CommitError, OpenError, Store, StoreBuilder, TransactError};
 use commit_log::transaction::Transaction;
 use commit_log::view::ScanOrder;
@@ -78,6 +81,39 @@ async fn a_warm_commit_costs_one_put_and_one_ledger_read() {
     put(&store, "key", "2").await;
     let requests: Vec<_> = bucket.log_since(mark).iter().map(|request| (request.operation, request.class())).collect();
     assert_eq!(requests, [(Operation::Create, PathClass::Commits), (Operation::Get, PathClass::Retired)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_winner_of_each_cadence_folds_the_store_and_gives_it_back() {
+    let bucket = bucket();
+    let writer = builder(&bucket, 1).fold_every(NonZeroU64::new(8).unwrap()).open().await.unwrap();
+    for cadence in 1..=3 {
+        for _ in 0..8 {
+            put(&writer, "key", "value").await;
+        }
+        // It folds beside its commits, after a second in which it has not seen anybody else at it.
+        while writer.view().base().covered().map(Sequence::get) < Some(8 * cadence) {
+            tokio::time::advance(Duration::from_millis(100)).await;
+            writer.look().await.unwrap();
+        }
+    }
+    assert_eq!(writer.role(), Role::Following);
+    assert_eq!(writer.fold().await.unwrap(), FoldEnd::Rested(Rest::Folded));
+    writer.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_opened_to_hold_holds_until_it_is_closed() {
+    let bucket = bucket();
+    let holder = builder(&bucket, 1).folding(Folding::Hold).open().await.unwrap();
+    let writer = builder(&bucket, 2).folding(Folding::Never).open_existing().await.unwrap();
+    holder.holding().wait_for(Option::is_some).await.unwrap();
+    assert_eq!(holder.role(), Role::Holding);
+    put(&writer, "key", "value").await;
+    holder.close().await;
+    writer.look().await.unwrap();
+    assert_eq!(writer.view().base().covered().map(Sequence::get), Some(1));
+    writer.close().await;
 }
 
 #[tokio::test(start_paused = true)]

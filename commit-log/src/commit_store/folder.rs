@@ -35,6 +35,65 @@ pub enum FoldEnd {
     Fenced,
 }
 
+/// A task that folds or holds the store. It ends when it is told to, or when this is dropped, and finishes what it has begun.
+pub(crate) struct Duty {
+    folder: Arc<Folder>,
+    /// Its sender is gone when the task has ended.
+    ended: watch::Receiver<()>,
+}
+
+impl Duty {
+    /// Begins, in the runtime that this is called in.
+    pub(crate) fn begin(folder: Folder) -> Duty {
+        let folder = Arc::new(folder);
+        let (running, ended) = watch::channel(());
+        tokio::spawn({
+            let folder = folder.clone();
+            async move {
+                folder.run().await;
+                drop(running);
+            }
+        });
+        Duty { folder, ended }
+    }
+
+    /// This process won `sequence`.
+    pub(crate) fn won(&self, sequence: Sequence) {
+        self.folder.won(sequence);
+    }
+
+    /// Tells of every hold of this process, when it begins and when it ends.
+    pub(crate) fn holding(&self) -> watch::Receiver<Option<Arc<Holder>>> {
+        self.folder.holder.subscribe()
+    }
+
+    /// Who holds the store for this process, if anybody does.
+    pub(crate) fn holder(&self) -> Option<Arc<Holder>> {
+        self.folder.holder.borrow().clone()
+    }
+
+    /// Folds the store once, if that is due and nobody else is at it. A process that is fenced meanwhile has done its part.
+    ///
+    /// # Errors
+    ///
+    /// See [`HoldError`]. The log is intact.
+    pub(crate) async fn fold(&self, reason: Reason) -> Result<FoldEnd, HoldError> {
+        self.folder.fold(reason).await
+    }
+
+    /// Ends it: a fold that is under way is finished, and what is held is given back.
+    pub(crate) async fn end(&self) {
+        self.folder.stop.send_replace(true);
+        drop(self.ended.clone().wait_for(|()| false).await);
+    }
+}
+
+impl Drop for Duty {
+    fn drop(&mut self) {
+        self.folder.stop.send_replace(true);
+    }
+}
+
 /// Takes the store on behalf of a process that follows it.
 pub(crate) struct Folder {
     log: SlotLog,
@@ -43,6 +102,8 @@ pub(crate) struct Folder {
     collector: Collector,
     looked: Mutex<Looked>,
     obliged: Notify,
+    /// Whether this process has committed anything. One that only reads takes the store only if it is told to.
+    has_committed: watch::Sender<bool>,
     stop: watch::Sender<bool>,
     holder: watch::Sender<Option<Arc<Holder>>>,
     /// One fold at a time.
@@ -77,19 +138,15 @@ impl Folder {
             collector,
             looked: Mutex::default(),
             obliged: Notify::new(),
+            has_committed: watch::Sender::new(false),
             stop: watch::Sender::new(false),
             holder: watch::Sender::new(None),
             folding: tokio::sync::Mutex::default(),
         }
     }
 
-    /// Who holds the store for this process, if anybody does.
-    pub(crate) fn holder(&self) -> Option<Arc<Holder>> {
-        self.holder.borrow().clone()
-    }
-
-    /// This process won `sequence`.
-    pub(crate) fn won(&self, sequence: Sequence) {
+    fn won(&self, sequence: Sequence) {
+        self.has_committed.send_replace(true);
         if sequence.get().is_multiple_of(self.rule().fold_every) {
             self.obliged.notify_one();
         }
@@ -101,13 +158,8 @@ impl Folder {
         self.looked().seen = Some(StoreSeen { epoch: manifest.writer_epoch(), covered, files: unmerged_files(manifest) });
     }
 
-    /// Ends what it does, in the end: a fold that is under way is finished, and what is held is given back.
-    pub(crate) fn stop(&self) {
-        self.stop.send_replace(true);
-    }
-
     /// Folds or holds as the settings say, until told to stop.
-    pub(crate) async fn run(&self) {
+    async fn run(&self) {
         match self.settings().folding {
             Folding::Never => {}
             Folding::ByCadence => self.fold_by_cadence().await,
@@ -157,13 +209,21 @@ impl Folder {
 
     /// Waits until the store may have to be folded. `None` when told to stop.
     async fn due(&self) -> Option<Reason> {
-        let mut head = self.log.subscribe();
         tokio::select! {
             biased;
             () = self.stopped() => None,
             () = self.obliged.notified() => Some(Reason::Obliged),
-            stalled = head.wait_for(|head| self.has_stalled(*head)) => stalled.is_ok().then_some(Reason::Stalled),
+            () = self.stalled() => Some(Reason::Stalled),
         }
+    }
+
+    /// Waits until the tail is so long that nobody can be folding it.
+    async fn stalled(&self) {
+        // The senders are here, so these only end when it is so.
+        if self.settings().folding != Folding::Hold {
+            drop(self.has_committed.subscribe().wait_for(|committed| *committed).await);
+        }
+        drop(self.log.subscribe().wait_for(|head| self.has_stalled(*head)).await);
     }
 
     async fn stopped(&self) {
@@ -182,13 +242,8 @@ impl Folder {
         let _ = deadline.bound(self.stopped()).await;
     }
 
-    /// Folds the store once, if that is due and nobody else is at it. A process that is fenced meanwhile has done its part.
-    ///
-    /// # Errors
-    ///
-    /// See [`HoldError`]. The log is intact.
-    pub(crate) async fn fold(&self, reason: Reason) -> Result<FoldEnd, HoldError> {
-        if self.holder().is_some() {
+    async fn fold(&self, reason: Reason) -> Result<FoldEnd, HoldError> {
+        if self.holder.borrow().is_some() {
             return Ok(FoldEnd::Rested(Rest::Folded));
         }
         let _turn = self.folding.lock().await;

@@ -6,7 +6,6 @@ use std::sync::{Arc, OnceLock};
 use futures::future::{Either, select};
 use slatedb::DbReader;
 use tokio::runtime::Handle;
-use tokio::sync::watch;
 
 use crate::adoption::AdoptionError;
 use crate::bucket::Deadline;
@@ -15,7 +14,7 @@ use crate::log::{Proof, SlotLog, TailError};
 use crate::slot::Sequence;
 use crate::wal::ReaderSession;
 
-use super::folder::{FoldEnd, Folder};
+use super::folder::{Duty, FoldEnd, Folder};
 use super::role::{Reason, Rest};
 use super::{CommitStoreError, Hooks, NotServing, Role};
 
@@ -30,33 +29,6 @@ pub(super) struct Followed {
     /// What folds the store on its behalf, once the log is known.
     duty: OnceLock<Option<Duty>>,
     closed: AtomicBool,
-}
-
-/// A task that folds or holds the store.
-struct Duty {
-    folder: Arc<Folder>,
-    /// Its sender is gone when the task has ended.
-    ended: watch::Receiver<()>,
-}
-
-impl Duty {
-    fn begin(folder: Folder) -> Duty {
-        let folder = Arc::new(folder);
-        let (running, ended) = watch::channel(());
-        tokio::spawn({
-            let folder = folder.clone();
-            async move {
-                folder.run().await;
-                drop(running);
-            }
-        });
-        Duty { folder, ended }
-    }
-
-    async fn end(&self) {
-        self.folder.stop();
-        drop(self.ended.clone().wait_for(|()| false).await);
-    }
 }
 
 impl Followed {
@@ -81,7 +53,7 @@ impl Followed {
     }
 
     fn holder(&self) -> Option<Arc<Holder>> {
-        self.duty.get()?.as_ref()?.folder.holder()
+        self.duty.get()?.as_ref()?.holder()
     }
 
     pub(super) fn role(&self) -> Role {
@@ -95,14 +67,14 @@ impl Followed {
     /// This process won `sequence`.
     pub(super) fn won(&self, sequence: Sequence) {
         if let Some(Some(duty)) = self.duty.get() {
-            duty.folder.won(sequence);
+            duty.won(sequence);
         }
     }
 
     pub(super) async fn fold(&self, reason: Reason) -> Result<FoldEnd, CommitStoreError> {
         let log = self.log().await?;
         match self.duty(&log) {
-            Some(duty) => Ok(duty.folder.fold(reason).await?),
+            Some(duty) => Ok(duty.fold(reason).await?),
             None => Ok(FoldEnd::Rested(Rest::Declined)),
         }
     }

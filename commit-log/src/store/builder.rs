@@ -1,7 +1,7 @@
 //! How a store is opened: what the embedder gives, and what the library sets after it.
 
 use std::fmt;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,20 +13,20 @@ use slatedb::db_cache::foyer::{FoyerCache, FoyerCacheOptions};
 use slatedb::db_cache::{DbCache, SplitCache};
 use slatedb::{Db, DbBuilder, DbReaderBuilder, GarbageCollectorBuilder, MergeOperator, PrefixExtractor, PrefixTarget};
 
-use crate::adoption::{AdoptionError, FreshLog, find, find_or_begin};
+use crate::adoption::{FreshLog, find, find_or_begin};
 use crate::bucket::{Bucket, Pace};
+use crate::commit_store::{CommitStoreSettings, Folding};
 use crate::envelope::Route;
 use crate::environment::{Environment, NoRandomness};
-use crate::error::{Corruption, Unavailable};
 use crate::holder::HoldingOptions;
-use crate::log::{BeforePut, LogOptions, SlotLog, TailError, WinCheck};
+use crate::log::{BeforePut, LogOptions, SlotLog, WinCheck};
 use crate::retire::RetireOptions;
 use crate::take::TakeError;
-use crate::view::{BaseSettings, Customise, ReadError, SharedCache};
+use crate::view::{BaseSettings, Customise, SharedCache};
 use crate::wal::WriterSession;
 
-use super::Store;
 use super::current::Looks;
+use super::{OpenError, Store};
 
 /// The capacity of the block cache that a store has unless it is given one or told to have none.
 const BLOCK_CACHE_BYTES: u64 = 64 << 20;
@@ -43,85 +43,6 @@ const LOOKS_A_LIFETIME: u32 = 3;
 
 /// The embedder's own settings of the `Db`.
 pub type CustomiseDb = Arc<dyn Fn(DbBuilder<Path>) -> DbBuilder<Path> + Send + Sync>;
-
-/// Why a store was not opened.
-#[derive(Clone, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// There is no log, another one, or none may be begun.
-    #[error(transparent)]
-    Adoption(AdoptionError),
-    /// The log is damaged.
-    #[error(transparent)]
-    Corrupt(#[from] Corruption),
-    /// The bucket failed.
-    #[error(transparent)]
-    Unavailable(#[from] Unavailable),
-    /// The store could not be read.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// The tail is longer than this process may hold: fold it first.
-    #[error("the tail has more than {limit} bytes: fold the store first")]
-    TailTooLong {
-        /// The most that is allowed, in bytes.
-        limit: usize,
-    },
-    /// The log was retired faster than it could be read. Open again.
-    #[error("the log was retired faster than it could be read")]
-    Behind,
-    /// The open was not done in time.
-    #[error("the store was not opened in time")]
-    TimedOut,
-    /// The compactor would delete the files of a view before the view's base is replaced.
-    #[error("the compactor's checkpoint_lifetime is {}, expected at least {}", Seconds(*found), Seconds(*expected))]
-    CheckpointLifetime {
-        /// The least that is allowed.
-        expected: Duration,
-        /// The setting.
-        found: Duration,
-    },
-    /// The log's reserved key is not one that the segment extractor routes.
-    #[error("the log's reserved key has no prefix of {prefix_bytes} bytes by the segment extractor")]
-    ReservedKeyNotRouted {
-        /// The prefix length that was stated.
-        prefix_bytes: usize,
-    },
-    /// The log does not promise to keep its pages long enough for the win check that was asked for.
-    #[error("expected a least retention of {} for this win check, found {}", Seconds(*expected), Seconds(*found))]
-    LeastRetention {
-        /// The least that is allowed.
-        expected: Duration,
-        /// What the log's adoption record promises, for ever.
-        found: Duration,
-    },
-    /// There is no randomness to draw identities from.
-    #[error(transparent)]
-    NoRandomness(#[from] NoRandomness),
-}
-
-impl From<AdoptionError> for OpenError {
-    fn from(error: AdoptionError) -> OpenError {
-        error.sorted(OpenError::Adoption)
-    }
-}
-
-struct Seconds(Duration);
-
-impl fmt::Display for Seconds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} s", self.0.as_secs_f64())
-    }
-}
-
-impl From<TailError> for OpenError {
-    fn from(error: TailError) -> OpenError {
-        match error {
-            TailError::Behind { .. } => OpenError::Behind,
-            TailError::Corrupt(corruption) => corruption.into(),
-            TailError::Unavailable(failure) => failure.into(),
-        }
-    }
-}
 
 /// Opens a [`Store`].
 #[derive(Clone)]
@@ -147,6 +68,8 @@ pub struct StoreBuilder {
     pub(super) transaction_budget: Duration,
     pub(super) max_tail_bytes: usize,
     retain_pages: NonZeroU32,
+    folding: Folding,
+    fold_every: NonZeroU64,
 }
 
 #[derive(Clone)]
@@ -180,6 +103,8 @@ impl StoreBuilder {
             transaction_budget: Duration::from_secs(30),
             max_tail_bytes: 1 << 30,
             retain_pages: RetireOptions::default().retain_pages,
+            folding: Folding::default(),
+            fold_every: CommitStoreSettings::default().fold_every,
         }
     }
 
@@ -287,6 +212,18 @@ impl StoreBuilder {
         self
     }
 
+    /// What this process does to have the store folded. By cadence by default: no process of its own is needed for that.
+    pub fn folding(mut self, folding: Folding) -> StoreBuilder {
+        self.folding = folding;
+        self
+    }
+
+    /// The winner of every so many slots sees to it that the store is folded, 1,024 by default. The same in every process.
+    pub fn fold_every(mut self, slots: NonZeroU64) -> StoreBuilder {
+        self.fold_every = slots;
+        self
+    }
+
     /// When this process looks whether the store was folded. See [`Looks::default`].
     pub fn looks(mut self, looks: Looks) -> StoreBuilder {
         self.looks = looks;
@@ -390,6 +327,18 @@ impl StoreBuilder {
             let target = PrefixTarget::Point(bytes::Bytes::copy_from_slice(key));
             prefix_bytes > 0 && extractor.prefix_len(&target) == Some(prefix_bytes)
         }))
+    }
+
+    /// How the store is folded on behalf of this process.
+    pub(super) fn commit_store_settings(&self) -> CommitStoreSettings {
+        CommitStoreSettings {
+            folding: self.folding,
+            fold_every: self.fold_every,
+            retain_pages: self.retain_pages,
+            holding: self.holding.clone(),
+            max_unflushed_bytes: self.settings.max_unflushed_bytes,
+            ..CommitStoreSettings::default()
+        }
     }
 
     /// How bases of the store are opened.
