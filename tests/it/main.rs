@@ -25,6 +25,7 @@ mod pins;
 mod retired;
 mod retiring;
 mod roles;
+mod seam;
 mod store;
 mod stores;
 mod support;
