@@ -22,7 +22,7 @@ use crate::holder::HoldingOptions;
 use crate::identity::TransactionId;
 use crate::inspect::{Content, Inspect};
 use crate::ledger::LedgerEntry;
-use crate::log::{Closing, Commit, Offer, Outcome, Proof, SlotLog};
+use crate::log::{Closing, Commit, Offer, OfferError, Outcome, Proof, SlotLog};
 use crate::retire::RetireOptions;
 use crate::slot::Sequence;
 use crate::take::TakeStore;
@@ -315,7 +315,8 @@ impl CommitStore {
         Ok(log.close_open(transaction, sequence, closing, &log.bucket().deadline()).await?)
     }
 
-    /// How many slots have landed that are in none of the store's files yet, after one look at the tail.
+    /// How many slots have landed that are in none of the store's files yet, by one look at the tail and, of a store that is
+    /// followed, one at its newest manifest.
     ///
     /// # Errors
     ///
@@ -325,7 +326,7 @@ impl CommitStore {
         self.catch_up(&log, Proof::NowAndThen).await?;
         let flushed = match &self.side {
             Side::Held(held) => held.flushed(),
-            Side::Followed(followed) => followed.covered(),
+            Side::Followed(followed) => followed.flushed().await?,
             Side::Foreign => return Err(CommitStoreError::ForeignSession),
         };
         let before_origin = log.record().origin.previous();
@@ -396,10 +397,15 @@ impl CommitStore {
         let transaction = commit.transaction;
         let deadline = log.bucket().deadline();
         let offered = match kind {
-            SlotKind::Adoption => log.offer_adoption(commit, &deadline).await?,
-            SlotKind::Commit | SlotKind::Filler | SlotKind::Leaving => log.offer(sequence, commit, &deadline).await?,
+            SlotKind::Adoption => log.offer_adoption(commit, &deadline).await,
+            SlotKind::Commit | SlotKind::Filler | SlotKind::Leaving => log.offer(sequence, commit, &deadline).await,
         };
-        let winner = match offered {
+        let offered = offered.map_err(|error| {
+            // Damage that was met after a put is no answer to whether the put landed.
+            let met_after_a_put = matches!(error, OfferError::Corrupt(_)) && log.is_unresolved(transaction, sequence);
+            if met_after_a_put { CommitStoreError::Unknown { transaction, sequence, source: error } } else { error.into() }
+        });
+        let winner = match offered? {
             Offer::Won { .. } => {
                 if let Side::Followed(followed) = &self.side {
                     followed.won(sequence);

@@ -105,6 +105,9 @@ pub enum HoldError {
     /// clock is slower than its predecessor's, when the predecessor's compactor began a job during the take.
     #[error("the store's handle was closed")]
     Closed(#[source] Arc<slatedb::Error>),
+    /// A manifest of the store could not be read, so nobody knows whether it must be folded. Nothing was taken.
+    #[error("a manifest of the store could not be read")]
+    Manifest(#[source] Arc<slatedb::Error>),
     /// The runtime that it ran on is gone.
     #[error("the holder's runtime has ended")]
     RuntimeEnded,

@@ -171,6 +171,21 @@ async fn a_sleeper_across_a_retirement_is_brought_to_the_end() {
     store.close().await.unwrap();
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_is_unfolded_is_counted_by_the_newest_manifest_and_not_by_the_readers_last_look() {
+    let lake = Lake::new();
+    lake.adopted_through(1).await;
+    let process = lake.process();
+    let (_, store) = process.followed(hooks()).await;
+    for number in 2..=4 {
+        won(&store.write_at(sequence(number), process.commit()).await);
+    }
+    assert_eq!(store.unfolded().await.unwrap(), 3);
+    lake.process().held(hooks()).await.close().await.unwrap();
+    assert_eq!(store.unfolded().await.unwrap(), 0);
+    store.close().await.unwrap();
+}
+
 /// Others commit up to `head`, fold all of it, and retire what may go.
 async fn lake_moves_on(lake: &Lake, head: u64) {
     let process = lake.process();

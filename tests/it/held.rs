@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use commit_log::adoption::AdoptionError;
+use commit_log::bucket::ObjectName;
 use commit_log::commit_store::{CommitStore, CommitStoreError, Hooks, NotServing, Role, SlotAdoption, SlotOffer, Winner};
 use commit_log::holder::{HoldError, HoldingOptions};
 use commit_log::inspect::Inspect;
@@ -12,6 +13,7 @@ use commit_log_kit::bucket::Operation;
 use commit_log_kit::runtime::simulated_runtime;
 use commit_log_kit::scripted::{Fate, PathClass};
 use futures::FutureExt;
+use object_store::ObjectStoreExt;
 use slatedb::Db;
 use slatedb::config::CloseOptions;
 
@@ -395,4 +397,29 @@ async fn a_full_store_goes_on_in_memory_and_refuses_commits_before_that_is_full(
     // It cannot flush at the end either, and says so.
     assert!(matches!(store.close().await, Err(CommitStoreError::HoldEnded(HoldError::L0Full { .. }))));
     lake.assert_has(&committed).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn damage_that_is_met_after_a_put_leaves_the_commit_unknown_at_its_sequence() {
+    let lake = Lake::new();
+    let (process, store) = lake.adopted().await;
+    // Given a put that has landed without an answer, and bytes in its place that no slot has.
+    let put = process.scripted.script(1, is(Operation::Create, PathClass::Commits), Fate::LoseAnswer);
+    let again = process.scripted.script(2, is(Operation::Create, PathClass::Commits), Fate::Hold);
+    let commit = process.commit();
+    let transaction = commit.transaction;
+    let (written, ()) = futures::join!(store.write_at(sequence(2), commit), async {
+        put.reached().await;
+        again.reached().await;
+        let name = ObjectName::Slot(process.log().record().log, sequence(2));
+        lake.memory.put(&name.path(&ROOT.into()), Bytes::from("no slot").into()).await.unwrap();
+        again.release();
+    });
+    let Err(CommitStoreError::Unknown { transaction: of, sequence: at, source: OfferError::Corrupt(_) }) = written else {
+        panic!("{written:?}")
+    };
+    assert_eq!((of, at), (transaction, sequence(2)));
+    // What is damaged before anything is sent is told as that.
+    let next = store.write_at(sequence(3), process.commit()).await;
+    assert!(matches!(next, Err(CommitStoreError::Corrupt(_))), "{next:?}");
 }

@@ -336,7 +336,7 @@ async fn a_foreign_session_fails_every_call() {
     let store = opener.provider.following(reader, session, hooks);
     catalog.count_up().await;
     let folded = library_of(&*store).fold().await;
-    assert!(matches!(folded, Err(CommitStoreError::HoldEnded(HoldError::Take(TakeError::Refused(_))))), "{folded:?}");
+    assert!(matches!(folded, Err(CommitStoreError::NotFolded(HoldError::Take(TakeError::Refused(_))))), "{folded:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -91,6 +91,9 @@ pub enum CommitStoreError {
     /// The store is held no longer. Open it anew. Nothing was sent.
     #[error("the store is held no longer: {0}")]
     HoldEnded(#[source] HoldError),
+    /// The store was not folded, or not looked at. Nothing is lost; try again.
+    #[error("the store was not folded: {0}")]
+    NotFolded(#[source] HoldError),
     /// The reader of the store was closed. Open it anew. Nothing was sent.
     #[error("the reader of the store was closed: {reason:?}")]
     ReaderClosed {
@@ -124,7 +127,7 @@ pub enum CommitStoreError {
         #[source]
         source: Refusal,
     },
-    /// What is in the bucket is not what the log put there. If anything was sent, its outcome is not known.
+    /// What is in the bucket is not what the log put there. Nothing was sent.
     #[error(transparent)]
     Corrupt(#[from] Corruption),
     /// The log's slots hold one member each: close the sequence with a commit of your own.

@@ -8,7 +8,7 @@ use slatedb::VersionedManifest;
 use slatedb::admin::AdminBuilder;
 use tokio::sync::{Notify, watch};
 
-use crate::bucket::Deadline;
+use crate::bucket::{Bucket, Deadline};
 use crate::holder::{HoldError, Holder, unmerged_files};
 use crate::log::{Proof, SlotLog};
 use crate::retire::{Collector, RetireMode, RetireOptions};
@@ -322,15 +322,7 @@ impl Folder {
 
     /// Reads the newest manifest. `None` while there is no store.
     async fn look(&self) -> Result<Option<StoreSeen>, HoldError> {
-        let bucket = self.log.bucket();
-        let environment = bucket.environment();
-        let admin = AdminBuilder::new(bucket.root().clone(), bucket.object_store().clone())
-            .with_system_clock(environment.clock.clone())
-            .with_seed(environment.randomness.number())
-            .build();
-        // Bounded here: SlateDB itself asks for ever.
-        let read = bucket.deadline().bound(Box::pin(admin.read_manifest(None))).await;
-        let manifest = read.map_err(|_| TakeError::TimedOut)?.map_err(TakeError::from)?;
+        let manifest = newest_manifest(self.log.bucket()).await?;
         if let Some(manifest) = &manifest {
             self.saw(manifest);
         }
@@ -380,6 +372,19 @@ impl Folder {
         let CommitStoreSettings { holding, fold_every, .. } = self.settings();
         Rule { fold_every: fold_every.get(), l0_limit: holding.l0_limit, compacts: !holding.compaction_wait.is_zero() }
     }
+}
+
+/// Reads the newest manifest of the store. `None` while there is no store.
+pub(super) async fn newest_manifest(bucket: &Bucket) -> Result<Option<VersionedManifest>, HoldError> {
+    let environment = bucket.environment();
+    let admin = AdminBuilder::new(bucket.root().clone(), bucket.object_store().clone())
+        .with_system_clock(environment.clock.clone())
+        .with_seed(environment.randomness.number())
+        .build();
+    // Bounded here: SlateDB itself asks for ever.
+    let read = bucket.deadline().bound(Box::pin(admin.read_manifest(None))).await;
+    let read = read.map_err(|_| HoldError::TimedOut { doing: "reading its manifest" })?;
+    read.map_err(|error| HoldError::Manifest(Arc::new(error)))
 }
 
 impl fmt::Debug for Folder {

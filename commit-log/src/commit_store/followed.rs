@@ -14,7 +14,7 @@ use crate::log::{Proof, SlotLog, TailError};
 use crate::slot::Sequence;
 use crate::wal::ReaderSession;
 
-use super::folder::{Duty, FoldEnd, Folder};
+use super::folder::{Duty, FoldEnd, Folder, newest_manifest};
 use super::role::{Reason, Rest};
 use super::{CommitStoreError, Hooks, NotServing, Role};
 
@@ -74,7 +74,7 @@ impl Followed {
     pub(super) async fn fold(&self, reason: Reason) -> Result<FoldEnd, CommitStoreError> {
         let log = self.log().await?;
         match self.duty(&log) {
-            Some(duty) => Ok(duty.fold(reason).await?),
+            Some(duty) => duty.fold(reason).await.map_err(CommitStoreError::NotFolded),
             None => Ok(FoldEnd::Rested(Rest::Declined)),
         }
     }
@@ -104,9 +104,15 @@ impl Followed {
         self.session.watermark()
     }
 
-    /// The last slot that is in the files of the manifest that the reader reads.
-    pub(super) fn covered(&self) -> Option<Sequence> {
+    /// The last slot that is in the files of the manifest that the reader reads. May lag.
+    fn covered(&self) -> Option<Sequence> {
         Sequence::new(self.reader.manifest().last_l0_seq())
+    }
+
+    /// The last slot that is in the store's files, by a look at the newest manifest.
+    pub(super) async fn flushed(&self) -> Result<Option<Sequence>, CommitStoreError> {
+        let newest = newest_manifest(self.session.place().bucket()).await.map_err(CommitStoreError::NotFolded)?;
+        Ok(newest.and_then(|manifest| Sequence::new(manifest.last_l0_seq())))
     }
 
     pub(super) async fn catch_up(&self, log: &SlotLog, proof: Proof, deadline: &Deadline) -> Result<(), CommitStoreError> {

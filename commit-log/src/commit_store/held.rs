@@ -104,6 +104,7 @@ impl From<HoldError> for CommitStoreError {
             | HoldError::NotFlushed(_)
             | HoldError::L0Full { .. }
             | HoldError::Closed(_)
+            | HoldError::Manifest(_)
             | HoldError::RuntimeEnded
             | HoldError::TimedOut { .. }) => CommitStoreError::HoldEnded(error),
         }

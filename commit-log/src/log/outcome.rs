@@ -105,6 +105,11 @@ impl SlotLog {
         }
     }
 
+    /// Whether something of an offer of `transaction` at `sequence` was sent by this process, and nobody was told its outcome.
+    pub fn is_unresolved(&self, transaction: TransactionId, sequence: Sequence) -> bool {
+        self.inner.unresolved.slot_of(transaction, sequence).is_some()
+    }
+
     /// Whether the log's first slot has landed. Two reads at most; none where its head is known. Nothing is written.
     ///
     /// # Errors

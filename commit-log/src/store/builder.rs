@@ -259,7 +259,7 @@ impl StoreBuilder {
     ///
     /// # Errors
     ///
-    /// [`AdoptionError::NoLog`] where there is none.
+    /// [`AdoptionError::NoLog`](crate::adoption::AdoptionError::NoLog) where there is none.
     pub async fn open_existing(self) -> Result<Store, OpenError> {
         let bucket = self.bucket_of(self.environment_or_system()?);
         let record = find(&bucket, &bucket.deadline()).await?;

@@ -254,7 +254,9 @@ impl From<CommitStoreError> for Error {
             | E::StillOpen { sequence } => Error::CommitOutcomeUnknown { sequence: sequence.get(), source: Arc::new(error) },
             E::Refused(_) | E::Inspected(_) | E::NoFillers => Error::Refused(Arc::new(error)),
             E::TooFarAhead { .. } => Error::Conflict(Arc::new(error)),
-            E::NotSent(_) | E::L0Full { .. } | E::Unavailable(_) | E::Behind => Error::Unavailable(Arc::new(error)),
+            E::NotSent(_) | E::NotFolded(_) | E::L0Full { .. } | E::Unavailable(_) | E::Behind => {
+                Error::Unavailable(Arc::new(error))
+            }
             E::NotCaughtUp { source, .. } => source.into(),
             E::Fenced => Error::Fenced,
             E::HoldEnded(_) | E::ReaderClosed { .. } => Error::Reopen(Arc::new(error)),
