@@ -105,7 +105,7 @@ impl Default for CommitStoreSettings {
 
 impl CommitStoreSettings {
     /// How the store is held: with two flushes at least in `fold_every` slots, so that whoever is obliged to fold sees that it is.
-    fn holding(&self) -> HoldingOptions {
+    pub(crate) fn holding(&self) -> HoldingOptions {
         let flush_slots = self.holding.flush_slots.min(self.fold_every.get() / 2).max(1);
         HoldingOptions { flush_slots, ..self.holding.clone() }
     }

@@ -201,7 +201,8 @@ impl Store {
     /// See [`HoldError`].
     pub async fn hold(&self) -> Result<Holder, HoldError> {
         let options = &self.inner.options;
-        Holder::take(self.log().clone(), &taker(self.log(), options), options.holding.clone()).await
+        let holding = options.commit_store_settings().holding();
+        Holder::take(self.log().clone(), &taker(self.log(), options), holding).await
     }
 
     /// What this process is to the store by the setting [`StoreBuilder::folding`].

@@ -1,5 +1,6 @@
 //! Who folds: by cadence, when the tail has stalled, for good; and how the store changes hands.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,7 +11,9 @@ use commit_log::commit_store::{CommitStore, CommitStoreSettings, FoldEnd, Foldin
 use commit_log::holder::HoldingOptions;
 use commit_log::identity::TransactionId;
 use commit_log::take::{TakeError, TakeWith};
+use commit_log_kit::bucket::Operation;
 use commit_log_kit::runtime::simulated_runtime;
+use commit_log_kit::scripted::PathClass;
 use slatedb::DbReader;
 use slatedb::config::Settings;
 
@@ -118,6 +121,40 @@ async fn with_no_holder_alive_the_winner_of_each_cadence_folds_and_lets_go() {
     first.store.close().await.unwrap();
     second.store.close().await.unwrap();
     lake.assert_has(&transactions).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fold_by_cadence_costs_an_open_a_flush_a_close_and_the_reads_that_are_named_here() {
+    let lake = Lake::new();
+    lake.adopted_through(1).await;
+    let member = Member::of(&lake, Folding::Never).await;
+    for _ in 0..3 {
+        member.commit().await;
+    }
+    let mark = member.process.scripted.mark();
+    assert_eq!(member.store.fold().await.unwrap(), FoldEnd::Through(Some(sequence(4))));
+    let counts = member.process.scripted.counts_since(mark);
+    let expected = [
+        // The record of the take, and what SlateDB writes: the epoch's claim, the file of the flush, the manifest with it, the close.
+        ((Operation::Create, PathClass::Takes), 1),
+        ((Operation::Create, PathClass::Manifest), 3),
+        ((Operation::Overwrite, PathClass::Compacted), 1),
+        // Is there more to fold: before the take, in the open with its proof, after it, and before the store is given back.
+        ((Operation::Get, PathClass::Commits), 4),
+        ((Operation::Get, PathClass::Retired), 1),
+        // Is the store still on the log, and has not left it: in the open; the first once more before anything is retired.
+        ((Operation::List, PathClass::Adoption), 2),
+        ((Operation::Get, PathClass::Adoption), 2),
+        ((Operation::Get, PathClass::Other), 1),
+        // The look before the take and the one of the collector, with SlateDB's own of its open, flush and close.
+        ((Operation::List, PathClass::Manifest), 3),
+        ((Operation::Get, PathClass::Manifest), 6),
+        ((Operation::Get, PathClass::Gc), 9),
+        // The collector, which finds nothing to retire.
+        ((Operation::List, PathClass::Commits), 1),
+    ];
+    assert_eq!(counts, BTreeMap::from(expected));
+    member.store.close().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

@@ -77,6 +77,8 @@ impl Scene {
             .fresh_log(fresh)
             .settings(engine())
             .holding(self.draw.holding.clone())
+            .folding(self.draw.folding(who.process))
+            .fold_every(self.draw.fold_every())
             .retain_pages(NonZeroU32::MIN)
             .looks(self.draw.looks.clone())
             .poll(Duration::from_millis(500))

@@ -1,9 +1,11 @@
 //! What a world is made of, drawn from its seed: how many take part, what goes wrong, how small everything is.
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use chrono::TimeDelta;
 use commit_log::bucket::Pace;
+use commit_log::commit_store::Folding;
 use commit_log::holder::HoldingOptions;
 use commit_log::slot::PageSize;
 use commit_log::store::Looks;
@@ -68,6 +70,20 @@ impl Draw {
         }
         bytes[31] = 1;
         StdRng::from_seed(bytes)
+    }
+
+    /// What one process does to have the store folded, beside being told to hold it.
+    pub(super) fn folding(&self, process: u32) -> Folding {
+        match self.stream([process, 0, 8]).random_range(0..8) {
+            0 => Folding::Hold,
+            1 | 2 => Folding::Never,
+            _ => Folding::ByCadence,
+        }
+    }
+
+    /// The winner of every so many slots folds. The same in every process.
+    pub(super) fn fold_every(&self) -> NonZeroU64 {
+        NonZeroU64::MIN.saturating_add(self.stream([0, 0, 9]).random_range(7..40))
     }
 
     /// How the clock of one process is off: by hours, and running at another pace.
