@@ -219,6 +219,22 @@ async fn a_win_that_the_reader_cannot_serve_in_time_says_where_it_landed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_loss_that_the_reader_cannot_serve_in_time_is_no_loss_that_the_caller_may_build_on() {
+    let lake = Lake::new();
+    lake.adopted_through(1).await;
+    let (process, other) = (lake.process(), lake.process());
+    let settings = CommitStoreSettings { serve_within: Duration::from_secs(5), ..hooks().settings };
+    let (_, store) = process.followed(Hooks { settings, ..hooks() }).await;
+    let (_, racing) = other.followed(hooks()).await;
+    won(&racing.write_at(sequence(2), other.commit()).await);
+    process.scripted.script(1, is(Operation::Get, PathClass::Manifest), Fate::Hang);
+    let lost = store.write_at(sequence(2), process.commit()).await;
+    let Err(CommitStoreError::NotCaughtUp { through, source: NotServing::TimedOut }) = lost else { panic!("{lost:?}") };
+    assert_eq!(through, sequence(2));
+    racing.close().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_reader_that_is_closed_under_a_write_leaves_it_landed_and_not_served() {
     let lake = Lake::new();
     lake.adopted_through(1).await;

@@ -53,6 +53,43 @@ async fn a_loser_does_not_believe_a_winner_that_was_created_in_a_retired_page() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_own_put_that_is_found_in_a_retired_page_is_behind_and_never_won() {
+    let world = World::new().await;
+    world.commit_through(9).await;
+    let sleeper = world.lagging_process(1).await;
+    world.retire(0).await;
+    // Given a put that created the forgotten name, and whose answer was lost.
+    sleeper.script_put(1, Fate::LoseAnswer);
+    let commit = sleeper.new_commit();
+    let answer = sleeper.offer(2, commit.clone()).await;
+    assert!(matches!(answer, Ok(Offer::Behind { .. })), "{answer:?}");
+    assert!(world.slot(2).await.unwrap().carries(commit.transaction), "it lies there");
+    let outcome = sleeper.log.outcome(commit.transaction, sequence(2), &sleeper.deadline()).await;
+    assert_eq!(outcome.unwrap(), Outcome::Never);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_ledger_is_read_after_the_slot_so_a_page_that_retires_between_is_seen() {
+    let world = World::new().await;
+    world.commit_through(9).await;
+    let (loser, sleeper) = (Arc::new(world.lagging_process(1).await), world.lagging_process(1).await);
+    // Given a loser that is about to read who won.
+    let read = loser.script_slot_read(1, Fate::Hold);
+    let offer = tokio::spawn({
+        let loser = loser.clone();
+        async move { loser.offer(2, loser.new_commit()).await }
+    });
+    read.reached().await;
+    // When the page is retired and another sleeper creates the name again.
+    world.retire(0).await;
+    assert!(matches!(sleeper.offer(2, sleeper.new_commit()).await, Ok(Offer::Behind { .. })));
+    read.release();
+    // Then what it reads is no winner.
+    let answer = offer.await.unwrap();
+    assert!(matches!(answer, Ok(Offer::Behind { .. })), "{answer:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_won_put_that_was_not_heard_of_stays_won_when_its_page_is_retired_and_its_name_created_again() {
     for created_again in [true, false] {
         let world = World::new().await;
