@@ -25,9 +25,10 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("error", &["bucket", "frame", "slot"]),
     ("log", &["bucket", "envelope", "environment", "error", "identity", "ledger", "record", "slot"]),
     ("adoption", &["bucket", "envelope", "error", "guard", "identity", "record", "slot"]),
-    ("place", &["adoption", "bucket", "log"]),
+    ("place", &["adoption", "bucket", "log", "record"]),
+    ("manifest", &["bucket"]),
     ("inspect", &["envelope", "identity", "slot"]),
-    ("retire", &["adoption", "bucket", "error", "ledger", "log", "record", "slot"]),
+    ("retire", &["adoption", "bucket", "error", "ledger", "log", "manifest", "record", "slot"]),
     (
         "wal",
         &[
@@ -46,12 +47,12 @@ const IMPORTS: &[(&str, &[&str])] = &[
         ],
     ),
     ("take", &["place", "wal"]),
-    ("holder", &["bucket", "envelope", "error", "inspect", "log", "slot", "take", "wal"]),
+    ("holder", &["bucket", "envelope", "error", "inspect", "log", "manifest", "slot", "take", "wal"]),
     (
         "commit_store",
         &[
-            "adoption", "bucket", "envelope", "error", "holder", "identity", "inspect", "ledger", "log", "retire", "slot",
-            "take", "wal",
+            "adoption", "bucket", "envelope", "error", "holder", "identity", "inspect", "ledger", "log", "manifest", "retire",
+            "slot", "take", "wal",
         ],
     ),
     ("view", &["bucket", "envelope", "identity", "slot"]),
@@ -82,7 +83,10 @@ const IMPORTS: &[(&str, &[&str])] = &[
 /// Crates that only some modules of the library may know.
 const CRATES: &[(&str, &[&str])] = &[
     ("slatedb::wal", &["wal"]),
-    ("slatedb::", &["environment", "retire", "wal", "take", "holder", "commit_store", "view", "transaction", "store"]),
+    (
+        "slatedb::",
+        &["environment", "manifest", "retire", "wal", "take", "holder", "commit_store", "view", "transaction", "store"],
+    ),
     ("object_store::", &["bucket", "error", "wal", "view", "store"]),
 ];
 

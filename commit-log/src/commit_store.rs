@@ -252,10 +252,6 @@ impl CommitStore {
     /// See [`CommitStoreError`]: one for each thing that the caller does next.
     pub async fn write_at(&self, sequence: Sequence, commit: Commit) -> Result<SlotOffer, CommitStoreError> {
         let log = self.log().await?;
-        if sequence < log.record().origin {
-            let through = self.serve_the_tail(&log, sequence).await?;
-            return Ok(SlotOffer::Lost { sequence, winner: Winner::BelowTheOrigin, through });
-        }
         if sequence > log.next() || log.head().is_none() {
             // What is refused is refused for the end of the log, not for a name that was forgotten.
             self.catch_up(&log, Proof::Always).await?;
@@ -266,7 +262,15 @@ impl CommitStore {
         if sequence > log.next() {
             return Err(CommitStoreError::TooFarAhead { expected: log.next(), found: sequence });
         }
-        if let Side::Held(held) = &self.side {
+        if sequence < log.record().origin {
+            let through = self.serve_the_tail(&log, sequence).await?;
+            return Ok(SlotOffer::Lost { sequence, winner: Winner::BelowTheOrigin, through });
+        }
+        // What is judged needs no room, nor does what may have landed already.
+        let is_new = sequence == log.next() && !log.is_unresolved(commit.transaction, sequence);
+        if let Side::Held(held) = &self.side
+            && is_new
+        {
             held.check_room()?;
         }
         self.place(&log, SlotKind::Commit, sequence, commit).await
@@ -407,10 +411,10 @@ impl CommitStore {
         });
         let winner = match offered? {
             Offer::Won { .. } => {
+                let served = self.serve(log, sequence).await;
                 if let Side::Followed(followed) = &self.side {
                     followed.won(sequence);
                 }
-                let served = self.serve(log, sequence).await;
                 served.map_err(|source| CommitStoreError::NotServed { transaction, sequence, source })?;
                 return Ok(SlotOffer::Won { sequence });
             }

@@ -6,13 +6,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use slatedb::{Db, VersionedManifest};
+use slatedb::Db;
 use tokio::sync::watch;
 
 use crate::bucket::Deadline;
 use crate::error::Unavailable;
 use crate::inspect::{Inspect, Refusal};
 use crate::log::{SlotLog, TailError};
+use crate::manifest::ManifestUnread;
 use crate::slot::Sequence;
 use crate::take::{TakeError, TakeStore};
 use crate::wal::WriterSession;
@@ -28,23 +29,21 @@ pub struct HoldingOptions {
     pub flush_bytes: usize,
     /// How often the log is asked for more when nobody nudges.
     pub poll: Duration,
-    /// The store's own limit of unmerged files, `l0_max_ssts`: at it, a flush would hang.
+    /// The store's own limit of unmerged files, at which a flush would hang: the lower one of its settings `l0_max_ssts` and
+    /// `l0_max_ssts_per_key`.
     pub l0_limit: usize,
     /// How long the holder stays for the store's compactor when unmerged files pile up. Zero when something else compacts.
     pub compaction_wait: Duration,
-    /// What it does when the store is at its limit all the same.
-    pub when_full: WhenFull,
     /// How long opening, flushing or closing the store may take.
     pub store_call: Duration,
 }
 
 /// What a holder does when the store is at its limit of unmerged files, and a flush would hang.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WhenFull {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WhenFull {
     /// It closes the store without a flush. The log grows until something compacts the store.
-    #[default]
     GiveUp,
-    /// It goes on, and what it folds waits in memory. When that is half of what it may be, the process commits nothing more.
+    /// It goes on, and what it folds waits in memory. When that is half of what it may be, it says so: see [`Folded::stuck_at`].
     GoOn {
         /// The store's `max_unflushed_bytes`: at it, SlateDB takes no write any more.
         max_unflushed_bytes: usize,
@@ -61,7 +60,6 @@ impl Default for HoldingOptions {
             poll: Duration::from_secs(1),
             l0_limit: slatedb::config::Settings::default().l0_max_ssts,
             compaction_wait: Duration::from_secs(120),
-            when_full: WhenFull::default(),
             store_call: Duration::from_secs(120),
         }
     }
@@ -137,10 +135,13 @@ impl From<Unavailable> for HoldError {
     }
 }
 
-/// The unmerged files of the fullest tree: the root's, or a segment's.
-pub(crate) fn unmerged_files(manifest: &VersionedManifest) -> usize {
-    let of_segments = manifest.segments().iter().map(|segment| segment.l0().len()).max();
-    manifest.l0().len().max(of_segments.unwrap_or(0))
+impl From<ManifestUnread> for HoldError {
+    fn from(unread: ManifestUnread) -> HoldError {
+        match unread {
+            ManifestUnread::Failed(error) => HoldError::Manifest(error),
+            ManifestUnread::TimedOut(_) => HoldError::TimedOut { doing: "reading its manifest" },
+        }
+    }
 }
 
 /// How far the holder has come.
@@ -150,7 +151,8 @@ pub struct Folded {
     pub applied: Option<Sequence>,
     /// The last slot that is durable in it.
     pub flushed: Option<Sequence>,
-    /// How many unmerged files keep it from flushing, while what waits in memory is at least half of what it may be.
+    /// How many unmerged files keep it from flushing, while what waits in memory is at least half of what it may be. Only of a
+    /// store that its embedder opened as held; any other holder gives a full store back.
     pub stuck_at: Option<usize>,
 }
 
@@ -170,21 +172,26 @@ impl Holder {
     ///
     /// When it could not be taken. Whoever held it before may have been fenced all the same.
     pub async fn take(log: SlotLog, taker: &dyn TakeStore, options: HoldingOptions) -> Result<Holder, HoldError> {
-        let deadline = Deadline::after(log.bucket().environment(), options.store_call);
-        let taken = deadline.bound(taker.take()).await.map_err(|_| TakeError::TimedOut)??;
-        let (db, session) = taken.ok_or(HoldError::Declined)?;
-        Ok(Holder::over(log, db, session, options, Inspect::default()))
+        let (db, session) = open(&log, taker, &options).await?.ok_or(HoldError::Declined)?;
+        Ok(Holder::over(log, db, session, options, WhenFull::GiveUp, Inspect::default()))
     }
 
     /// Holds a store that was opened over `session`. Every slot is checked with `inspect` before it is folded; those that the
     /// open replayed, before the first flush.
     ///
     /// It begins at once, in a task of the runtime that this is called in.
-    pub(crate) fn over(log: SlotLog, db: Db, session: WriterSession, options: HoldingOptions, inspect: Inspect) -> Holder {
+    pub(crate) fn over(
+        log: SlotLog,
+        db: Db,
+        session: WriterSession,
+        options: HoldingOptions,
+        when_full: WhenFull,
+        inspect: Inspect,
+    ) -> Holder {
         let (folded_sender, folded) = watch::channel(Folded::default());
         let (ended_sender, ended) = watch::channel(None);
         let (stop, stopped) = watch::channel(false);
-        let fold = Fold::new(log, db, session, options, inspect, folded_sender);
+        let fold = Fold::new(log, db, session, options, when_full, inspect, folded_sender);
         tokio::spawn(async move {
             let result = fold.run(stopped).await;
             ended_sender.send_replace(Some(result));
@@ -251,6 +258,16 @@ impl Holder {
     pub(crate) fn how_it_ended(&self) -> Option<Result<(), HoldError>> {
         self.ended.borrow().clone()
     }
+}
+
+/// Has the store opened as SlateDB's writer, in the time that its options give. `None` when whoever opens it declined.
+pub(crate) async fn open(
+    log: &SlotLog,
+    taker: &dyn TakeStore,
+    options: &HoldingOptions,
+) -> Result<Option<(Db, WriterSession)>, HoldError> {
+    let deadline = Deadline::after(log.bucket().environment(), options.store_call);
+    Ok(deadline.bound(taker.take()).await.map_err(|_| TakeError::TimedOut)??)
 }
 
 impl fmt::Debug for Holder {

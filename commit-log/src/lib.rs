@@ -14,6 +14,7 @@ pub mod identity;
 pub mod inspect;
 pub mod ledger;
 pub mod log;
+mod manifest;
 pub mod place;
 pub mod record;
 pub mod retire;

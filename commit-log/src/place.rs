@@ -3,11 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use tokio::sync::OnceCell;
 
 use crate::adoption::{AdoptionError, FreshLog, StoreSeen, begin_unless_there, find};
 use crate::bucket::{Bucket, Deadline};
 use crate::log::{LogOptions, SlotLog};
+use crate::record::AdoptionRecord;
 
 /// The folder of one store, and how its log is read, written and begun by this process.
 ///
@@ -47,19 +49,22 @@ impl LogPlace {
     ///
     /// [`AdoptionError::NoLog`] when there is none, which is no answer for later: it may begin at any time.
     pub async fn find(&self, deadline: &Deadline) -> Result<SlotLog, AdoptionError> {
-        let found = self.inner.log.get_or_try_init(async || {
-            let record = find(&self.inner.bucket, deadline).await?;
-            Ok::<_, AdoptionError>(SlotLog::new(self.inner.bucket.clone(), record, self.inner.options.clone()))
-        });
-        found.await.cloned()
+        match self.known() {
+            Some(log) => Ok(log),
+            None => self.learn(Box::pin(find(&self.inner.bucket, deadline))).await,
+        }
     }
 
     /// Finds the log that is here, or begins it where nothing else is. `store` is what the caller has seen of the store.
     pub(crate) async fn find_or_begin(&self, store: StoreSeen, deadline: &Deadline) -> Result<SlotLog, AdoptionError> {
-        let found = self.inner.log.get_or_try_init(async || {
-            let record = begin_unless_there(&self.inner.bucket, &self.inner.fresh, store, deadline).await?;
-            Ok::<_, AdoptionError>(SlotLog::new(self.inner.bucket.clone(), record, self.inner.options.clone()))
-        });
+        let Inner { bucket, fresh, .. } = &*self.inner;
+        self.learn(Box::pin(begin_unless_there(bucket, fresh, store, deadline))).await
+    }
+
+    /// The log of `record`, unless another task was faster.
+    async fn learn(&self, record: BoxFuture<'_, Result<AdoptionRecord, AdoptionError>>) -> Result<SlotLog, AdoptionError> {
+        let Inner { bucket, options, log, .. } = &*self.inner;
+        let found = log.get_or_try_init(async || Ok(SlotLog::new(bucket.clone(), record.await?, options.clone())));
         found.await.cloned()
     }
 }

@@ -13,6 +13,7 @@ use std::time::Duration;
 use crate::adoption::AdoptionError;
 use crate::bucket::DeadlinePassed;
 use crate::error::{Corruption, Unavailable};
+use crate::manifest::ManifestUnread;
 use crate::slot::Page;
 
 pub use collect::Collector;
@@ -85,6 +86,15 @@ pub enum RetireError {
     /// The deadline passed.
     #[error(transparent)]
     TimedOut(#[from] DeadlinePassed),
+}
+
+impl From<ManifestUnread> for RetireError {
+    fn from(unread: ManifestUnread) -> RetireError {
+        match unread {
+            ManifestUnread::Failed(error) => RetireError::Manifest(error),
+            ManifestUnread::TimedOut(passed) => passed.into(),
+        }
+    }
 }
 
 impl From<AdoptionError> for RetireError {

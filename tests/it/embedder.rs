@@ -68,6 +68,16 @@ impl Lake {
         (process, store)
     }
 
+    /// The same, whose embedder keeps the store's own handle, too.
+    pub(crate) async fn adopted_beside_its_db(&self) -> (Embedder, Db, CommitStore) {
+        let process = self.process();
+        let session = process.writer_session();
+        let db = process.open_db(&session).await.unwrap();
+        let store = CommitStore::held(db.clone(), session, hooks());
+        store.adopt(process.stamp()).await.unwrap();
+        (process, db, store)
+    }
+
     /// A store that is on its log, up to slot `head`, and that nobody has open.
     pub(crate) async fn adopted_through(&self, head: u64) {
         let (process, store) = self.adopted().await;

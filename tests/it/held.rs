@@ -112,11 +112,7 @@ fn a_first_open_that_is_killed_at_any_request_leaves_a_store_that_the_next_one_b
 #[tokio::test(start_paused = true)]
 async fn a_win_is_in_the_store_before_it_is_reported() {
     let lake = Lake::new();
-    let process = lake.process();
-    let session = process.writer_session();
-    let db = process.open_db(&session).await.unwrap();
-    let store = CommitStore::held(db.clone(), session, hooks());
-    store.adopt(process.stamp()).await.unwrap();
+    let (process, db, store) = lake.adopted_beside_its_db().await;
     for number in 2..=5 {
         let commit = process.commit();
         let key = commit.transaction.to_string();
@@ -192,11 +188,7 @@ async fn a_store_that_was_opened_as_held_ends_when_another_takes_it() {
 #[tokio::test(start_paused = true)]
 async fn a_win_that_the_store_could_not_take_says_where_it_landed_and_a_reopen_has_it() {
     let lake = Lake::new();
-    let process = lake.process();
-    let session = process.writer_session();
-    let db = process.open_db(&session).await.unwrap();
-    let store = CommitStore::held(db.clone(), session, hooks());
-    store.adopt(process.stamp()).await.unwrap();
+    let (process, db, store) = lake.adopted_beside_its_db().await;
     // Given a put under way when the store's handle goes.
     let put = process.scripted.script(1, is(Operation::Create, PathClass::Commits), Fate::Hold);
     let commit = process.commit();
@@ -344,6 +336,7 @@ fn a_held_store_may_be_made_outside_of_a_runtime_and_begins_with_its_first_call(
     let session = process.writer_session();
     let db = runtime.block_on(process.open_db(&session)).unwrap();
     let store = CommitStore::held(db, session, hooks());
+    assert_eq!((store.role(), format!("{store:?}")), (Role::Holding, "CommitStore, Holding, at None".to_owned()));
     runtime.block_on(async {
         store.adopt(process.stamp()).await.unwrap();
         won(&store.write_at(sequence(2), process.commit()).await);
@@ -394,6 +387,8 @@ async fn a_full_store_goes_on_in_memory_and_refuses_commits_before_that_is_full(
     assert!(matches!(refused, Err(CommitStoreError::L0Full { files: 1, limit: 1 })), "{refused:?}");
     assert!((4..=8).contains(&committed.len()), "{} commits", committed.len());
     assert_eq!((store.role(), store.fold_tail().await.unwrap()), (Role::Holding, 0));
+    let stale = store.write_at(sequence(1), process.commit()).await;
+    assert!(matches!(stale, Ok(SlotOffer::Lost { .. })), "what is only judged needs no room: {stale:?}");
     // It cannot flush at the end either, and says so.
     assert!(matches!(store.close().await, Err(CommitStoreError::HoldEnded(HoldError::L0Full { .. }))));
     lake.assert_has(&committed).await;

@@ -19,10 +19,13 @@ use slatedb::config::Settings;
 
 use crate::embedder::{Embedder, Lake, hooks, won};
 use crate::holding::{compacting, settings};
-use crate::support::sequence;
+use crate::support::{sequence, until};
 
 /// The winner of every eighth slot folds.
 const FOLD_EVERY: u64 = 8;
+
+/// How far time goes on between two looks at what is waited for.
+const STEP: Duration = Duration::from_millis(250);
 
 /// More files than any test makes.
 const ROOM: usize = 1 << 20;
@@ -88,18 +91,6 @@ async fn covered(process: &Embedder) -> u64 {
     admin.read_manifest(None).await.unwrap().unwrap().last_l0_seq()
 }
 
-/// Lets the tasks of every process go on until `holds`, for some simulated minutes.
-async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    for _ in 0..2_000 {
-        if holds().await {
-            return;
-        }
-        tokio::time::advance(Duration::from_millis(250)).await;
-        tokio::task::yield_now().await;
-    }
-    panic!("{what} never came about");
-}
-
 #[tokio::test(start_paused = true)]
 async fn with_no_holder_alive_the_winner_of_each_cadence_folds_and_lets_go() {
     let lake = Lake::new();
@@ -110,7 +101,7 @@ async fn with_no_holder_alive_the_winner_of_each_cadence_folds_and_lets_go() {
         let by = if number % FOLD_EVERY == 0 { &first } else { &second };
         transactions.push(by.commit().await);
         if number % FOLD_EVERY == 0 {
-            until("the fold", async || by.covered().await >= number).await;
+            until(STEP, async || by.covered().await >= number).await;
         }
     }
     assert_eq!((first.takes(), second.takes()), (4, 0), "its winner folds, and nobody else");
@@ -191,7 +182,7 @@ async fn a_tail_whose_obliged_folder_is_gone_is_folded_by_whoever_sees_it() {
     reader.store.fold_tail().await.unwrap();
     member.commit().await;
     member.store.fold_tail().await.unwrap();
-    until("the fold", async || member.covered().await > 2 * FOLD_EVERY).await;
+    until(STEP, async || member.covered().await > 2 * FOLD_EVERY).await;
     assert_eq!((careless.takes(), reader.takes(), member.takes()), (0, 0, 1));
     reader.store.close().await.unwrap();
     careless.store.close().await.unwrap();
@@ -269,7 +260,7 @@ fn a_hundred_folds_by_cadence_with_no_other_process_do_not_fill_l0() {
         for number in 2..=100 * FOLD_EVERY {
             transactions.push(member.commit().await);
             if number % FOLD_EVERY == 0 {
-                until("the fold", async || member.covered().await >= number).await;
+                until(STEP, async || member.covered().await >= number).await;
             }
         }
         assert_eq!(member.takes(), 100);
@@ -288,7 +279,7 @@ async fn three_that_all_want_to_hold_settle_after_a_take_each() {
         Member::of(&lake, Folding::Hold).await,
     ];
     let holding = || members.iter().filter(|member| member.store.role() == Role::Holding).count();
-    until("one holder", async || holding() == 1 && members.iter().all(|member| member.takes() == 1)).await;
+    until(STEP, async || holding() == 1 && members.iter().all(|member| member.takes() == 1)).await;
     // They stay as they are while all of them commit.
     let mut transactions = Vec::new();
     for number in 0..20 * FOLD_EVERY {
@@ -308,13 +299,13 @@ async fn a_promoted_store_that_is_fenced_follows_again_and_its_next_commit_lands
     let lake = Lake::new();
     lake.adopted_through(1).await;
     let member = Member::of(&lake, Folding::Hold).await;
-    until("the hold", async || member.store.role() == Role::Holding).await;
+    until(STEP, async || member.store.role() == Role::Holding).await;
     let own = member.commit().await;
     assert_eq!(member.reader.get(own.to_string()).await.unwrap(), Some(Bytes::from("value")));
     // When another takes the store, also while a commit is under way.
     let other = lake.process();
     let (taken, during) = futures::join!(other.held_with(roomy(), hooks()), member.commit());
-    until("the fence", async || member.store.role() == Role::Following).await;
+    until(STEP, async || member.store.role() == Role::Following).await;
     let after = member.commit().await;
     for transaction in [during, after] {
         assert_eq!(member.reader.get(transaction.to_string()).await.unwrap(), Some(Bytes::from("value")));
@@ -326,7 +317,7 @@ async fn a_promoted_store_that_is_fenced_follows_again_and_its_next_commit_lands
         member.commit().await;
         tokio::time::advance(Duration::from_secs(1)).await;
     }
-    until("the hold", async || member.store.role() == Role::Holding).await;
+    until(STEP, async || member.store.role() == Role::Holding).await;
     member.store.close().await.unwrap();
     assert_eq!(member.store.role(), Role::Ended);
     lake.assert_has(&[own, during, after]).await;
@@ -352,9 +343,9 @@ async fn fifty_hand_overs_under_commits_that_never_stop_lose_nothing() {
     for _ in 0..25 {
         // One comes and goes, and one is fenced by the next.
         let first = Member::of(&lake, Folding::Hold).await;
-        until("the hold", async || first.store.role() == Role::Holding).await;
+        until(STEP, async || first.store.role() == Role::Holding).await;
         let second = Member::of(&lake, Folding::Hold).await;
-        until("the hand-over", async || second.store.role() == Role::Holding && first.store.role() == Role::Following).await;
+        until(STEP, async || second.store.role() == Role::Holding && first.store.role() == Role::Following).await;
         first.store.close().await.unwrap();
         second.store.close().await.unwrap();
     }

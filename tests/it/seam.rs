@@ -23,10 +23,10 @@ use slatedb::config::CloseOptions;
 use slatedb::wal::{WalReader, WriterInit};
 
 use crate::embedder::{self, READER_POLL};
-use crate::support::{PAGE, ROOT, is, sequence};
+use crate::support::{PAGE, ROOT, is, sequence, until};
 
 use catalog::{COUNTER, Catalog, FORMAT, Opener, STAMP, View};
-use lake::{Lake, assert_lost, assert_unknown, assert_won, library_of, until};
+use lake::{Lake, assert_lost, assert_unknown, assert_won, library_of};
 use traits::{CatalogHooks, CommitStore, Error, ReaderSession, SlotAdoption, SlotCommit, SlotOffer, TakeStore, WriterSession};
 
 #[tokio::test(start_paused = true)]

@@ -328,3 +328,15 @@ pub(crate) fn pages(start: u64, end: u64) -> Range<Page> {
 pub(crate) fn won(offer: &Result<Offer, OfferError>) -> bool {
     matches!(offer, Ok(Offer::Won { .. }))
 }
+
+/// Lets every task go on until `holds`, in so many steps at most.
+pub(crate) async fn until(step: Duration, mut holds: impl AsyncFnMut() -> bool) {
+    for _ in 0..2_000 {
+        if holds().await {
+            return;
+        }
+        tokio::time::advance(step).await;
+        tokio::task::yield_now().await;
+    }
+    panic!("it never came about");
+}

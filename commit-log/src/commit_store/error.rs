@@ -127,7 +127,7 @@ pub enum CommitStoreError {
         #[source]
         source: Refusal,
     },
-    /// What is in the bucket is not what the log put there. Nothing was sent.
+    /// What is in the bucket is not what the log put there. No commit was sent; what closes a sequence may have been.
     #[error(transparent)]
     Corrupt(#[from] Corruption),
     /// The log's slots hold one member each: close the sequence with a commit of your own.

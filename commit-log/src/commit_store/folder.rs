@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use slatedb::VersionedManifest;
-use slatedb::admin::AdminBuilder;
 use tokio::sync::{Notify, watch};
 
-use crate::bucket::{Bucket, Deadline};
-use crate::holder::{HoldError, Holder, unmerged_files};
+use crate::bucket::Deadline;
+use crate::holder::{HoldError, Holder, WhenFull, open};
 use crate::log::{Proof, SlotLog};
+use crate::manifest::{Manifests, unmerged_files};
 use crate::retire::{Collector, RetireMode, RetireOptions};
 use crate::slot::Sequence;
 use crate::take::{TakeError, TakeStore};
@@ -196,9 +196,9 @@ impl Folder {
     async fn nobody_folds(&self) {
         // Bounded by the stop.
         while let Some(reason) = self.due().await {
-            match self.decide(reason).await {
-                Ok(Step::Wait | Step::Take) => return,
-                Ok(Step::Rest(_)) => {}
+            match self.rests(reason).await {
+                Ok(None) => return,
+                Ok(Some(_)) => {}
                 Err(error) => {
                     tracing::warn!("the store is not looked at by this process: {error}");
                     self.pause(LONGEST_WAIT).await;
@@ -247,9 +247,8 @@ impl Folder {
             return Ok(FoldEnd::Rested(Rest::Folded));
         }
         let _turn = self.folding.lock().await;
-        match self.decide(reason).await? {
-            Step::Rest(rest) => return Ok(FoldEnd::Rested(rest)),
-            Step::Wait | Step::Take => {}
+        if let Some(rest) = self.rests(reason).await? {
+            return Ok(FoldEnd::Rested(rest));
         }
         let holder = match self.take().await {
             Ok(Some(holder)) => holder,
@@ -296,12 +295,12 @@ impl Folder {
         }
     }
 
-    /// Looks until it is clear what to do: [`Step::Rest`] or [`Step::Take`].
-    async fn decide(&self, reason: Reason) -> Result<Step, HoldError> {
+    /// Looks until it is clear what to do. Why the store is left alone, or `None` when it is to be taken.
+    async fn rests(&self, reason: Reason) -> Result<Option<Rest>, HoldError> {
         self.looked().head = self.log.head();
         for waits in 0..=MAX_WAITS {
             let before = self.looked().seen.map(|seen| seen.epoch);
-            let Some(seen) = self.look().await? else { return Ok(Step::Take) };
+            let Some(seen) = self.look().await? else { return Ok(None) };
             self.log.catch_up(Proof::NowAndThen, &self.log.bucket().deadline()).await?;
             let head = self.log.head();
             match next(seen, before, head, reason, self.rule(), waits) {
@@ -311,18 +310,19 @@ impl Folder {
                     let pause = FIRST_WAIT.saturating_mul(rounds.saturating_add(1)).min(LONGEST_WAIT);
                     self.pause(pause).await;
                     if self.is_stopped() {
-                        return Ok(Step::Rest(Rest::Closing));
+                        return Ok(Some(Rest::Closing));
                     }
                 }
-                step @ (Step::Rest(_) | Step::Take) => return Ok(step),
+                Step::Rest(rest) => return Ok(Some(rest)),
+                Step::Take => return Ok(None),
             }
         }
-        Ok(Step::Take)
+        Ok(None)
     }
 
     /// Reads the newest manifest. `None` while there is no store.
     async fn look(&self) -> Result<Option<StoreSeen>, HoldError> {
-        let manifest = newest_manifest(self.log.bucket()).await?;
+        let manifest = Manifests::of(self.log.bucket()).newest().await?;
         if let Some(manifest) = &manifest {
             self.saw(manifest);
         }
@@ -331,12 +331,11 @@ impl Folder {
 
     async fn take(&self) -> Result<Option<Holder>, HoldError> {
         let options = self.settings().holding();
-        let deadline = Deadline::after(self.log.bucket().environment(), options.store_call);
-        let taken = deadline.bound(self.taker.take()).await.map_err(|_| TakeError::TimedOut)??;
-        let Some((db, session)) = taken else { return Ok(None) };
+        let Some((db, session)) = open(&self.log, &*self.taker, &options).await? else { return Ok(None) };
         // Its own epoch is nobody else's work.
         self.saw(&db.manifest());
-        Ok(Some(Holder::over(self.log.clone(), db, session, options, self.hooks.inspect.clone())))
+        let inspect = self.hooks.inspect.clone();
+        Ok(Some(Holder::over(self.log.clone(), db, session, options, WhenFull::GiveUp, inspect)))
     }
 
     async fn retire(&self) {
@@ -372,19 +371,6 @@ impl Folder {
         let CommitStoreSettings { holding, fold_every, .. } = self.settings();
         Rule { fold_every: fold_every.get(), l0_limit: holding.l0_limit, compacts: !holding.compaction_wait.is_zero() }
     }
-}
-
-/// Reads the newest manifest of the store. `None` while there is no store.
-pub(super) async fn newest_manifest(bucket: &Bucket) -> Result<Option<VersionedManifest>, HoldError> {
-    let environment = bucket.environment();
-    let admin = AdminBuilder::new(bucket.root().clone(), bucket.object_store().clone())
-        .with_system_clock(environment.clock.clone())
-        .with_seed(environment.randomness.number())
-        .build();
-    // Bounded here: SlateDB itself asks for ever.
-    let read = bucket.deadline().bound(Box::pin(admin.read_manifest(None))).await;
-    let read = read.map_err(|_| HoldError::TimedOut { doing: "reading its manifest" })?;
-    read.map_err(|error| HoldError::Manifest(Arc::new(error)))
 }
 
 impl fmt::Debug for Folder {

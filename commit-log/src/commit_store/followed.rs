@@ -11,10 +11,11 @@ use crate::adoption::AdoptionError;
 use crate::bucket::Deadline;
 use crate::holder::Holder;
 use crate::log::{Proof, SlotLog, TailError};
+use crate::manifest::Manifests;
 use crate::slot::Sequence;
 use crate::wal::ReaderSession;
 
-use super::folder::{Duty, FoldEnd, Folder, newest_manifest};
+use super::folder::{Duty, FoldEnd, Folder};
 use super::role::{Reason, Rest};
 use super::{CommitStoreError, Hooks, NotServing, Role};
 
@@ -111,7 +112,8 @@ impl Followed {
 
     /// The last slot that is in the store's files, by a look at the newest manifest.
     pub(super) async fn flushed(&self) -> Result<Option<Sequence>, CommitStoreError> {
-        let newest = newest_manifest(self.session.place().bucket()).await.map_err(CommitStoreError::NotFolded)?;
+        let newest = Manifests::of(self.session.place().bucket()).newest().await;
+        let newest = newest.map_err(|unread| CommitStoreError::NotFolded(unread.into()))?;
         Ok(newest.and_then(|manifest| Sequence::new(manifest.last_l0_seq())))
     }
 

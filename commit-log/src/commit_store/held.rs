@@ -6,7 +6,7 @@ use slatedb::Db;
 use tokio::runtime::Handle;
 
 use crate::bucket::Deadline;
-use crate::holder::{HoldError, Holder, HoldingOptions, WhenFull};
+use crate::holder::{HoldError, Holder, WhenFull};
 use crate::log::{Proof, SlotLog, TailError};
 use crate::slot::Sequence;
 use crate::wal::WriterSession;
@@ -36,8 +36,7 @@ impl Held {
             let Hooks { take: _, inspect, settings } = self.hooks.clone();
             // Its embedder opened the store, and only its embedder can open it again.
             let when_full = WhenFull::GoOn { max_unflushed_bytes: settings.max_unflushed_bytes };
-            let options = HoldingOptions { when_full, ..settings.holding() };
-            Holder::over(self.log.clone(), self.db.clone(), self.session.clone(), options, inspect)
+            Holder::over(self.log.clone(), self.db.clone(), self.session.clone(), settings.holding(), when_full, inspect)
         })
     }
 
@@ -63,8 +62,9 @@ impl Held {
         stuck_at.map_or(Ok(()), |files| Err(CommitStoreError::L0Full { files, limit }))
     }
 
+    /// `None` also before its task has begun, which this does not do: whoever shows it need not be in a runtime.
     pub(super) fn served(&self) -> Option<Sequence> {
-        self.holder().folded().borrow().applied
+        self.holder.get().and_then(|holder| holder.folded().borrow().applied)
     }
 
     pub(super) fn flushed(&self) -> Option<Sequence> {

@@ -12,10 +12,11 @@ use crate::bucket::Deadline;
 use crate::envelope::Slot;
 use crate::inspect::{Content, Inspect};
 use crate::log::{Proof, SlotLog, TailError};
+use crate::manifest::unmerged_files;
 use crate::slot::{Sequence, sequence_after};
 use crate::wal::{WriterSession, write_batch};
 
-use super::{Folded, HoldError, HoldingOptions, WhenFull, unmerged_files};
+use super::{Folded, HoldError, HoldingOptions, WhenFull};
 
 /// How many bytes of slots are read at once to be applied.
 const CHUNK_BYTES: usize = 8 << 20;
@@ -28,6 +29,7 @@ pub(super) struct Fold {
     db: Db,
     session: WriterSession,
     options: HoldingOptions,
+    when_full: WhenFull,
     inspect: Inspect,
     folded: watch::Sender<Folded>,
     unflushed: Unflushed,
@@ -75,6 +77,7 @@ impl Fold {
         db: Db,
         session: WriterSession,
         options: HoldingOptions,
+        when_full: WhenFull,
         inspect: Inspect,
         folded: watch::Sender<Folded>,
     ) -> Fold {
@@ -86,7 +89,7 @@ impl Fold {
         folded.send_replace(Folded { applied: if inspect.passes_all() { applied } else { None }, flushed, stuck_at: None });
         // What was replayed waits for a flush like what is applied.
         let unflushed = Unflushed { slots: applied.map_or(0, |applied| applied.above(flushed)), bytes: 0 };
-        Fold { log, db, session, options, inspect, folded, unflushed }
+        Fold { log, db, session, options, when_full, inspect, folded, unflushed }
     }
 
     /// Holds until told to stop, or until it cannot go on. Whatever happens, the store is closed at the end.
@@ -115,8 +118,7 @@ impl Fold {
         let mut look = Look::InTheBucket;
         self.inspect_replayed().await?;
         loop {
-            // What was replayed may be due already, too.
-            // Files may have been merged since a flush was put off.
+            // What was replayed may be due already, and a flush that was put off may be possible by now.
             self.flush_if_due().await?;
             let reached = match self.fold_tail(look).await? {
                 Progress::Folded => self.session.last_applied(),
@@ -205,7 +207,7 @@ impl Fold {
 
     async fn flush_if_due(&mut self) -> Result<(), HoldError> {
         if self.unflushed.slots >= self.options.flush_slots || self.unflushed.bytes >= self.options.flush_bytes {
-            self.flush(self.options.when_full).await?;
+            self.flush(self.when_full).await?;
         }
         Ok(())
     }

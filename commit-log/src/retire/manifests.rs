@@ -1,13 +1,12 @@
 //! What the store's manifests pin, read through SlateDB.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use slatedb::VersionedManifest;
-use slatedb::admin::{Admin, AdminBuilder};
 
-use crate::bucket::{Bucket, Deadline};
+use crate::bucket::Bucket;
+use crate::manifest::Manifests;
 
 use super::RetireError;
 use super::plan::{ManifestPoint, Pins};
@@ -35,29 +34,16 @@ impl From<&VersionedManifest> for ManifestPoint {
 ///
 /// A manifest that cannot be read: then nothing may be retired.
 pub(super) async fn read_pins(bucket: &Bucket) -> Result<Option<Pins>, RetireError> {
-    let environment = bucket.environment();
-    let admin = AdminBuilder::new(bucket.root().clone(), bucket.object_store().clone())
-        .with_system_clock(environment.clock.clone())
-        .with_seed(environment.randomness.number())
-        .build();
-    let deadline = bucket.deadline();
+    let manifests = Manifests::of(bucket);
     for _ in 0..READINGS {
-        let Some(latest) = read(&admin, None, &deadline).await? else { return Ok(None) };
+        let Some(latest) = manifests.newest().await? else { return Ok(None) };
         // A checkpoint on the newest manifest pins what that pins.
         let named: BTreeSet<u64> = latest.checkpoints().iter().map(|checkpoint| checkpoint.manifest_id).collect();
-        let reads = named.into_iter().filter(|id| *id != latest.id()).map(|id| read(&admin, Some(id), &deadline));
+        let reads = named.into_iter().filter(|id| *id != latest.id()).map(|id| manifests.numbered(id));
         let checkpoints: Vec<_> = stream::iter(reads).buffered(READS_AT_ONCE).try_collect().await?;
         if let Some(checkpoints) = checkpoints.iter().map(|found| found.as_ref().map(ManifestPoint::from)).collect() {
             return Ok(Some(Pins { latest: ManifestPoint::from(&latest), checkpoints }));
         }
     }
     Err(RetireError::CheckpointWithoutManifest)
-}
-
-async fn read(admin: &Admin, id: Option<u64>, deadline: &Deadline) -> Result<Option<VersionedManifest>, RetireError> {
-    // Bounded here: SlateDB itself asks for ever.
-    match deadline.bound(Box::pin(admin.read_manifest(id))).await {
-        Ok(read) => read.map_err(|error| RetireError::Manifest(Arc::new(error))),
-        Err(passed) => Err(passed.into()),
-    }
 }

@@ -110,15 +110,3 @@ pub(crate) fn assert_unknown(offer: &Result<SlotOffer>, at: u64) {
 pub(crate) fn library_of(store: &dyn CommitStore) -> &library::CommitStore {
     &store.as_any().downcast_ref::<Store>().unwrap().library
 }
-
-/// Lets every task go on until `holds`, in so many steps at most.
-pub(crate) async fn until(step: Duration, mut holds: impl AsyncFnMut() -> bool) {
-    for _ in 0..2_000 {
-        if holds().await {
-            return;
-        }
-        tokio::time::advance(step).await;
-        tokio::task::yield_now().await;
-    }
-    panic!("it never came about");
-}
