@@ -28,6 +28,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("place", &["adoption", "bucket", "log", "record"]),
     ("manifest", &["bucket"]),
     ("inspect", &["envelope", "identity", "slot"]),
+    ("publish", &["bucket", "manifest", "slot"]),
     ("retire", &["adoption", "bucket", "error", "ledger", "log", "manifest", "record", "slot"]),
     (
         "wal",
@@ -47,12 +48,12 @@ const IMPORTS: &[(&str, &[&str])] = &[
         ],
     ),
     ("take", &["place", "wal"]),
-    ("holder", &["bucket", "envelope", "error", "inspect", "log", "manifest", "slot", "take", "wal"]),
+    ("holder", &["bucket", "envelope", "error", "inspect", "log", "manifest", "publish", "slot", "take", "wal"]),
     (
         "commit_store",
         &[
-            "adoption", "bucket", "envelope", "error", "holder", "identity", "inspect", "ledger", "log", "manifest", "retire",
-            "slot", "take", "wal",
+            "adoption", "bucket", "envelope", "error", "holder", "identity", "inspect", "ledger", "log", "manifest", "publish",
+            "retire", "slot", "take", "wal",
         ],
     ),
     ("view", &["bucket", "envelope", "identity", "slot"]),
@@ -69,6 +70,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
             "holder",
             "identity",
             "log",
+            "publish",
             "record",
             "retire",
             "slot",
@@ -85,7 +87,19 @@ const CRATES: &[(&str, &[&str])] = &[
     ("slatedb::wal", &["wal"]),
     (
         "slatedb::",
-        &["environment", "manifest", "retire", "wal", "take", "holder", "commit_store", "view", "transaction", "store"],
+        &[
+            "environment",
+            "manifest",
+            "publish",
+            "retire",
+            "wal",
+            "take",
+            "holder",
+            "commit_store",
+            "view",
+            "transaction",
+            "store",
+        ],
     ),
     ("object_store::", &["bucket", "error", "wal", "view", "store"]),
 ];

@@ -6,26 +6,23 @@ mod error;
 mod folder;
 mod followed;
 mod held;
+mod hooks;
+mod publishing;
 mod role;
 
 use std::fmt;
-use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::Arc;
-use std::time::Duration;
 
-use slatedb::config::Settings;
 use slatedb::{Db, DbReader};
 
 use crate::bucket::Deadline;
 use crate::envelope::{Slot, SlotKind};
-use crate::holder::HoldingOptions;
+use crate::holder::HoldError;
 use crate::identity::TransactionId;
-use crate::inspect::{Content, Inspect};
+use crate::inspect::Content;
 use crate::ledger::LedgerEntry;
 use crate::log::{Closing, Commit, Offer, OfferError, Outcome, Proof, SlotLog};
-use crate::retire::RetireOptions;
 use crate::slot::Sequence;
-use crate::take::TakeStore;
 use crate::wal::{ReaderSession, WriterSession};
 
 use followed::Followed;
@@ -34,87 +31,14 @@ use held::Held;
 pub use error::{CommitStoreError, NotServing};
 pub use folder::FoldEnd;
 pub(crate) use folder::{Duty, Folder};
+pub use hooks::{CommitStoreSettings, Folding, Hooks};
 pub(crate) use role::Reason;
 pub use role::Rest;
-
-/// What the embedder gives beside the store itself.
-#[derive(Clone, Default)]
-pub struct Hooks {
-    /// Opens the store as its writer, for a process that follows it. Without it that process never folds.
-    pub take: Option<Arc<dyn TakeStore>>,
-    /// Checks every slot before it is folded, and this process's own before they are offered.
-    pub inspect: Inspect,
-    /// How the store is held and followed.
-    pub settings: CommitStoreSettings,
-}
-
-impl fmt::Debug for Hooks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Hooks { take, inspect, settings } = self;
-        let take = take.as_ref().map(|_| "TakeStore");
-        f.debug_struct("Hooks").field("take", &take).field("inspect", inspect).field("settings", settings).finish()
-    }
-}
-
-/// What a process that follows the store does to have it folded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Folding {
-    /// Nothing: others do.
-    Never,
-    /// It takes the store when it has won the slot that obliges its winner, or when it has committed anything and sees a tail that
-    /// nobody folds. It folds, and gives the store back.
-    #[default]
-    ByCadence,
-    /// It takes the store and keeps it, until another takes it. Then it waits for a tail that nobody folds.
-    Hold,
-}
-
-/// How a [`CommitStore`] goes about its work.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CommitStoreSettings {
-    /// What a process that follows the store does to have it folded.
-    pub folding: Folding,
-    /// The winner of every so many slots sees to it that the store is folded. The same in every process of a store. A holder
-    /// flushes at least twice as often, whatever its own setting says.
-    pub fold_every: NonZeroU64,
-    /// How many pages of the log stay behind the store's last flush when a fold retires the others.
-    pub retain_pages: NonZeroU32,
-    /// How the store is held.
-    pub holding: HoldingOptions,
-    /// The store's own limit of unflushed bytes, `max_unflushed_bytes`. A store that was opened as held and is full goes on below
-    /// half of it, and then refuses commits.
-    pub max_unflushed_bytes: usize,
-    /// How long a call waits at most until the store serves what has landed.
-    pub serve_within: Duration,
-}
-
-impl Default for CommitStoreSettings {
-    /// Folds by cadence, every 1,024 slots: no process of its own is needed, and an open replays a page or two. Waits half a minute,
-    /// longer than a flush and a slow bucket take together.
-    fn default() -> CommitStoreSettings {
-        CommitStoreSettings {
-            folding: Folding::default(),
-            fold_every: NonZeroU64::MIN.saturating_add(1023),
-            retain_pages: RetireOptions::default().retain_pages,
-            holding: HoldingOptions::default(),
-            max_unflushed_bytes: Settings::default().max_unflushed_bytes,
-            serve_within: Duration::from_secs(30),
-        }
-    }
-}
-
-impl CommitStoreSettings {
-    /// How the store is held: with two flushes at least in `fold_every` slots, so that whoever is obliged to fold sees that it is.
-    pub(crate) fn holding(&self) -> HoldingOptions {
-        let flush_slots = self.holding.flush_slots.min(self.fold_every.get() / 2).max(1);
-        HoldingOptions { flush_slots, ..self.holding.clone() }
-    }
-}
 
 /// How an offered commit ended.
 #[derive(Clone, Debug)]
 pub enum SlotOffer {
-    /// It is committed at the sequence it was offered at, and served by this store.
+    /// It is committed at the sequence it was offered at, served by this store and, where that is asked for, published.
     Won {
         /// The sequence.
         sequence: Sequence,
@@ -416,6 +340,8 @@ impl CommitStore {
                     followed.won(sequence);
                 }
                 served.map_err(|source| CommitStoreError::NotServed { transaction, sequence, source })?;
+                let published = self.publish(log, sequence).await;
+                published.map_err(|source| CommitStoreError::NotPublished { transaction, sequence, source })?;
                 return Ok(SlotOffer::Won { sequence });
             }
             Offer::Lost { winner } => Winner::Slot(winner),
@@ -459,6 +385,19 @@ impl CommitStore {
             Side::Held(held) => held.serve(sequence, &deadline).await,
             Side::Followed(followed) => followed.serve(sequence, &deadline).await,
             Side::Foreign => Err(NotServing::Closed),
+        }
+    }
+
+    /// Sees to it that slot `sequence`, which this process won and serves, is published, where anything is.
+    async fn publish(&self, log: &SlotLog, sequence: Sequence) -> Result<(), HoldError> {
+        if self.hooks.publication.is_none() {
+            return Ok(());
+        }
+        let deadline = Deadline::after(log.bucket().environment(), self.hooks.settings.serve_within);
+        match &self.side {
+            Side::Held(held) => held.published(sequence, &deadline).await,
+            Side::Followed(followed) => followed.publish(log, sequence).await,
+            Side::Foreign => Ok(()),
         }
     }
 

@@ -3,6 +3,7 @@
 mod fold;
 
 use std::fmt;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use crate::error::Unavailable;
 use crate::inspect::{Inspect, Refusal};
 use crate::log::{SlotLog, TailError};
 use crate::manifest::ManifestUnread;
+use crate::publish::{Publication, PublishFailure};
 use crate::slot::Sequence;
 use crate::take::{TakeError, TakeStore};
 use crate::wal::WriterSession;
@@ -72,9 +74,6 @@ pub enum HoldError {
     /// The store could not be taken.
     #[error(transparent)]
     Take(#[from] TakeError),
-    /// Whoever opens the store declined.
-    #[error("the take of the store was declined")]
-    Declined,
     /// Another process took the store.
     #[error("another process took the store")]
     Fenced,
@@ -124,6 +123,16 @@ pub enum HoldError {
         #[source]
         source: Refusal,
     },
+    /// What the store has could not be published. It has landed all the same, and the next publication has it.
+    #[error("the store was not published: {0}")]
+    NotPublished(#[source] PublishFailure),
+    /// The publication was answered with success, and no live checkpoint of the agreed name covers the slot. Whoever publishes uses
+    /// another name, or publishes something else.
+    #[error("no live checkpoint of the agreed name covers slot {sequence}")]
+    NotCovered {
+        /// The slot.
+        sequence: Sequence,
+    },
     /// The log could not be read, or is damaged.
     #[error(transparent)]
     Tail(#[from] TailError),
@@ -156,12 +165,40 @@ pub struct Folded {
     pub stuck_at: Option<usize>,
 }
 
+/// How far what a holder has is published.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Publishing {
+    /// The last slot that is.
+    through: Option<Sequence>,
+    /// The last slot of a publication that failed since, and why.
+    failed: Option<(Sequence, HoldError)>,
+}
+
+/// A store that was opened as its writer, and the log it was opened over.
+pub(crate) struct Taken {
+    pub(crate) log: SlotLog,
+    pub(crate) db: Db,
+    pub(crate) session: WriterSession,
+}
+
+/// How a store is held.
+#[derive(Clone)]
+pub(crate) struct Terms {
+    pub(crate) options: HoldingOptions,
+    pub(crate) when_full: WhenFull,
+    /// Checks every slot before it is folded; those that the open replayed, before the first flush.
+    pub(crate) inspect: Inspect,
+    /// Publishes what is folded, its own and what others landed.
+    pub(crate) publication: Option<Publication>,
+}
+
 /// The store, held. It folds in a task of its own until it is stopped, fenced, or cannot go on.
 ///
 /// Dropping it stops the task as [`Holder::stop`] does, without waiting for it.
 pub struct Holder {
     stop: watch::Sender<bool>,
     folded: watch::Receiver<Folded>,
+    publishing: watch::Receiver<Publishing>,
     ended: watch::Receiver<Option<Result<(), HoldError>>>,
 }
 
@@ -172,31 +209,38 @@ impl Holder {
     ///
     /// When it could not be taken. Whoever held it before may have been fenced all the same.
     pub async fn take(log: SlotLog, taker: &dyn TakeStore, options: HoldingOptions) -> Result<Holder, HoldError> {
-        let (db, session) = open(&log, taker, &options).await?.ok_or(HoldError::Declined)?;
-        Ok(Holder::over(log, db, session, options, WhenFull::GiveUp, Inspect::default()))
+        let (db, session) = open(&log, taker, &options).await?.ok_or(TakeError::Declined)?;
+        let terms = Terms { options, when_full: WhenFull::GiveUp, inspect: Inspect::default(), publication: None };
+        Ok(Holder::over(Taken { log, db, session }, terms))
     }
 
-    /// Holds a store that was opened over `session`. Every slot is checked with `inspect` before it is folded; those that the
-    /// open replayed, before the first flush.
+    /// Holds a store that is open.
     ///
     /// It begins at once, in a task of the runtime that this is called in.
-    pub(crate) fn over(
-        log: SlotLog,
-        db: Db,
-        session: WriterSession,
-        options: HoldingOptions,
-        when_full: WhenFull,
-        inspect: Inspect,
-    ) -> Holder {
+    pub(crate) fn over(taken: Taken, terms: Terms) -> Holder {
+        Holder::begin(taken, terms, Fold::run)
+    }
+
+    /// Publishes what the open has replayed, which has `sequence` in it, and gives the store back without a flush: no file is written.
+    /// It ends by itself, and is not stopped before it has.
+    pub(crate) fn to_publish(taken: Taken, terms: Terms, sequence: Sequence) -> Holder {
+        Holder::begin(taken, terms, move |fold, _| fold.publish_only(sequence))
+    }
+
+    fn begin<Run>(taken: Taken, terms: Terms, run: impl FnOnce(Fold, watch::Receiver<bool>) -> Run) -> Holder
+    where
+        Run: Future<Output = Result<(), HoldError>> + Send + 'static,
+    {
         let (folded_sender, folded) = watch::channel(Folded::default());
+        let (publishing_sender, publishing) = watch::channel(Publishing::default());
         let (ended_sender, ended) = watch::channel(None);
         let (stop, stopped) = watch::channel(false);
-        let fold = Fold::new(log, db, session, options, when_full, inspect, folded_sender);
+        let running = run(Fold::new(taken, terms, folded_sender, publishing_sender), stopped);
         tokio::spawn(async move {
-            let result = fold.run(stopped).await;
+            let result = running.await;
             ended_sender.send_replace(Some(result));
         });
-        Holder { stop, folded, ended }
+        Holder { stop, folded, publishing, ended }
     }
 
     /// How far it has come, and every move of that.
@@ -254,6 +298,25 @@ impl Holder {
         (!has_it(&in_the_end)).then_some(ended)
     }
 
+    /// Waits until slot `sequence`, which it has applied, is published. It is asked only where something is published at all.
+    ///
+    /// # Errors
+    ///
+    /// Why the publication that would have covered it did not, or how the holder ended before.
+    pub(crate) async fn published(&self, sequence: Sequence) -> Result<(), HoldError> {
+        let mut publishing = self.publishing.clone();
+        let is_tried = |publishing: &Publishing| {
+            publishing.through >= Some(sequence) || publishing.failed.as_ref().is_some_and(|(tried, _)| *tried >= sequence)
+        };
+        let tried = publishing.wait_for(is_tried).await.map(|publishing| publishing.clone());
+        match tried {
+            Ok(Publishing { through, .. }) if through >= Some(sequence) => Ok(()),
+            Ok(Publishing { failed: Some((_, error)), .. }) => Err(error),
+            // Without a sender the task is over. One that ended well published before it gave the store back.
+            Ok(Publishing { failed: None, .. }) | Err(_) => self.ended().await,
+        }
+    }
+
     /// How it ended, if it has.
     pub(crate) fn how_it_ended(&self) -> Option<Result<(), HoldError>> {
         self.ended.borrow().clone()
@@ -268,6 +331,16 @@ pub(crate) async fn open(
 ) -> Result<Option<(Db, WriterSession)>, HoldError> {
     let deadline = Deadline::after(log.bucket().environment(), options.store_call);
     Ok(deadline.bound(taker.take()).await.map_err(|_| TakeError::TimedOut)??)
+}
+
+/// The same to publish what was won, which writes no file.
+pub(crate) async fn open_to_publish(
+    log: &SlotLog,
+    taker: &dyn TakeStore,
+    options: &HoldingOptions,
+) -> Result<(Db, WriterSession), HoldError> {
+    let deadline = Deadline::after(log.bucket().environment(), options.store_call);
+    Ok(deadline.bound(taker.take_for_publication()).await.map_err(|_| TakeError::TimedOut)??)
 }
 
 impl fmt::Debug for Holder {

@@ -16,6 +16,7 @@ pub mod ledger;
 pub mod log;
 mod manifest;
 pub mod place;
+pub mod publish;
 pub mod record;
 pub mod retire;
 pub mod slot;

@@ -66,9 +66,11 @@ impl Store {
         let loaded = Current::load(log, base_settings, options.looks.clone(), options.max_tail_bytes, &deadline).await;
         let current = Arc::new(loaded.map_err(OpenError::from)?);
         let follower = Follower::start(&current, options.poll, options.looks.interval);
-        let hooks = Hooks { settings: options.commit_store_settings(), ..Hooks::default() };
         let log = current.log().clone();
-        let duty = Duty::begin(Folder::new(log.clone(), Arc::new(taker(&log, &options)), hooks));
+        let take: Option<Arc<dyn TakeStore>> = Some(Arc::new(taker(&log, &options)));
+        let (publication, settings) = (options.publication.clone(), options.commit_store_settings());
+        let hooks = Hooks { take, publication, settings, ..Hooks::default() };
+        let duty = Duty::begin(Folder::new(log, hooks));
         Ok(Store { inner: Arc::new(Inner { current, options, follower, collector, duty }) })
     }
 
@@ -125,11 +127,19 @@ impl Store {
     /// # Errors
     ///
     /// See [`CommitError`]: a *conflict* means that nothing is committed and the transaction may be run again; *not served* that
-    /// it is committed, and this process cannot read it yet; *unknown*
-    /// that it may be committed.
+    /// it is committed, and this process cannot read it yet; *not published* that it is, and readers of a fixed state may lack it;
+    /// *unknown* that it may be committed.
     pub async fn commit(&self, transaction: Transaction) -> Result<Committed, CommitError> {
         let committed = commit::commit(&self.inner.current, transaction.into_parts(), &self.budget()).await?;
-        self.inner.duty.won(committed.sequence);
+        self.won(committed).await
+    }
+
+    /// Does what a win obliges to.
+    async fn won(&self, committed: Committed) -> Result<Committed, CommitError> {
+        let Committed { transaction, sequence, .. } = committed;
+        self.inner.duty.won(sequence);
+        let published = self.inner.duty.publish(sequence).await;
+        published.map_err(|source| CommitError::NotPublished { transaction, sequence, source })?;
         Ok(committed)
     }
 
@@ -150,10 +160,7 @@ impl Store {
         loop {
             let (transaction, value) = body(self.begin()).await.map_err(TransactError::Body)?;
             match commit::commit(&self.inner.current, transaction.into_parts(), &budget).await {
-                Ok(committed) => {
-                    self.inner.duty.won(committed.sequence);
-                    return Ok((value, committed));
-                }
+                Ok(committed) => return Ok((value, self.won(committed).await?)),
                 Err(error) if error.is_conflict() && !budget.has_passed() => {
                     // The next run reads at the newest view that is known; others that met the same conflict run then, too.
                     let _ = budget.bound(backoff.wait()).await;

@@ -22,12 +22,25 @@ pub trait TakeStore: Send + Sync + 'static {
     ///
     /// See [`TakeError`]; [`TakeError::from`] sorts SlateDB's errors.
     async fn take(&self) -> Result<Option<(Db, WriterSession)>, TakeError>;
+
+    /// The same, to publish what this process has won and give the store back. No file is written, so a limit of unmerged files is no
+    /// reason to decline. By default it is [`TakeStore::take`], which may have other reasons.
+    ///
+    /// # Errors
+    ///
+    /// See [`TakeError`]; [`TakeError::Declined`] when the take was declined all the same.
+    async fn take_for_publication(&self) -> Result<(Db, WriterSession), TakeError> {
+        self.take().await?.ok_or(TakeError::Declined)
+    }
 }
 
 /// Why the store was not taken. Each says what the caller does next.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TakeError {
+    /// Whoever opens the store declined.
+    #[error("the take of the store was declined")]
+    Declined,
     /// Another process created the store at the same moment. Take again: it is there now.
     #[error("another process created the store at the same moment")]
     OpenRaced,

@@ -1,7 +1,7 @@
 //! What is typed on the command line: the verbs, their options, bounds, and the text a newcomer reads.
 
 use std::ffi::OsString;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -196,6 +196,12 @@ pub struct Hold {
     /// The store
     #[arg(value_parser = address)]
     pub store: Address,
+    /// Publish what is folded: keep a checkpoint of this name that covers it, for readers of a fixed state
+    #[arg(long, value_name = "NAME")]
+    pub publish: Option<String>,
+    /// For how many seconds such a checkpoint lives, unless it is renewed
+    #[arg(long, value_name = "SECONDS", default_value_t = NonZeroU64::MIN.saturating_add(599), requires = "publish")]
+    pub publish_for: NonZeroU64,
 }
 
 /// `fold`.

@@ -63,7 +63,7 @@ async fn verb_of(verb: &Verb, location: &Location, environment: &Environment) ->
         Verb::Scan(scan) => read::scan(scan, location, environment).await,
         Verb::Status(status) => status::status(status, location, environment).await,
         Verb::Outcome(outcome) => outcome::outcome(outcome, location, environment).await,
-        Verb::Hold(_) => Box::pin(fold::hold(location, environment)).await,
+        Verb::Hold(hold) => Box::pin(fold::hold(location, hold, environment)).await,
         Verb::Fold(_) => fold::fold(location, environment).await,
         Verb::Retire(retire) => retire::retire(retire, location, environment).await,
         Verb::Child(child) => Box::pin(demo::children::supervised(&child.task, location, environment)).await,

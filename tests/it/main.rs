@@ -22,6 +22,7 @@ mod holding;
 mod offers;
 mod opening;
 mod pins;
+mod publishing;
 mod retired;
 mod retiring;
 mod roles;

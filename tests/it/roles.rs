@@ -22,49 +22,54 @@ use crate::holding::{compacting, settings};
 use crate::support::{sequence, until};
 
 /// The winner of every eighth slot folds.
-const FOLD_EVERY: u64 = 8;
+pub(crate) const FOLD_EVERY: u64 = 8;
 
 /// How far time goes on between two looks at what is waited for.
-const STEP: Duration = Duration::from_millis(250);
+pub(crate) const STEP: Duration = Duration::from_millis(250);
 
 /// More files than any test makes.
 const ROOM: usize = 1 << 20;
 
 /// A process that follows, and folds or holds.
-struct Member {
-    process: Embedder,
-    reader: Arc<DbReader>,
-    store: CommitStore,
+pub(crate) struct Member {
+    pub(crate) process: Embedder,
+    pub(crate) reader: Arc<DbReader>,
+    pub(crate) store: CommitStore,
     takes: Arc<AtomicUsize>,
 }
 
-fn folding(folding: Folding) -> CommitStoreSettings {
+pub(crate) fn folding(folding: Folding) -> CommitStoreSettings {
     let holding = HoldingOptions { compaction_wait: Duration::ZERO, l0_limit: ROOM, ..hooks().settings.holding };
     CommitStoreSettings { folding, fold_every: NonZeroU64::new(FOLD_EVERY).unwrap(), holding, ..hooks().settings }
 }
 
-fn roomy() -> Settings {
+pub(crate) fn roomy() -> Settings {
     Settings { l0_max_ssts: ROOM, l0_max_ssts_per_key: ROOM, ..settings() }
 }
 
 impl Member {
     /// Its store has room for as many files as any test makes.
-    async fn of(lake: &Lake, folds: Folding) -> Member {
+    pub(crate) async fn of(lake: &Lake, folds: Folding) -> Member {
         Member::with(lake, folding(folds), roomy()).await
     }
 
-    async fn with(lake: &Lake, commit_store: CommitStoreSettings, slatedb: Settings) -> Member {
+    async fn with(lake: &Lake, settings: CommitStoreSettings, slatedb: Settings) -> Member {
+        Member::over(lake, Hooks { settings, ..hooks() }, slatedb).await
+    }
+
+    /// Takes the store with those settings of SlateDB's.
+    pub(crate) async fn over(lake: &Lake, hooks: Hooks, slatedb: Settings) -> Member {
         let process = lake.process();
         let takes = Arc::<AtomicUsize>::default();
         let take = Some(process.taker(slatedb, &takes));
-        let (reader, store) = process.followed(Hooks { take, settings: commit_store, ..hooks() }).await;
+        let (reader, store) = process.followed(Hooks { take, ..hooks }).await;
         // Its task begins with the first call.
         store.adopted().await.unwrap();
         Member { process, reader, store, takes }
     }
 
     /// Commits at the next sequence, however often it loses.
-    async fn commit(&self) -> TransactionId {
+    pub(crate) async fn commit(&self) -> TransactionId {
         let commit = self.process.commit();
         loop {
             let next = self.process.log().next();
@@ -76,12 +81,12 @@ impl Member {
         }
     }
 
-    fn takes(&self) -> usize {
+    pub(crate) fn takes(&self) -> usize {
         self.takes.load(Ordering::SeqCst)
     }
 
     /// The last slot in the store's files, by a fresh look.
-    async fn covered(&self) -> u64 {
+    pub(crate) async fn covered(&self) -> u64 {
         covered(&self.process).await
     }
 }

@@ -67,6 +67,18 @@ pub enum CommitStoreError {
         #[source]
         source: NotServing,
     },
+    /// It *is* committed, at this sequence, and served here, and no published checkpoint is known to cover it: readers of a fixed
+    /// state may lack it until another publication. Do not offer it again.
+    #[error("transaction {transaction} has landed as slot {sequence}, and is not published")]
+    NotPublished {
+        /// The transaction.
+        transaction: TransactionId,
+        /// Where it is committed.
+        sequence: Sequence,
+        /// Why not.
+        #[source]
+        source: HoldError,
+    },
     /// Nothing of this call is committed, and the store does not serve all that has landed before. Prepare the commit again when it
     /// does.
     #[error("the store does not serve the log through slot {through}")]

@@ -8,9 +8,10 @@ use slatedb::VersionedManifest;
 use tokio::sync::{Notify, watch};
 
 use crate::bucket::Deadline;
-use crate::holder::{HoldError, Holder, WhenFull, open};
+use crate::holder::{HoldError, Holder, Taken, WhenFull, open};
 use crate::log::{Proof, SlotLog};
 use crate::manifest::{Manifests, unmerged_files};
+use crate::publish::Publisher;
 use crate::retire::{Collector, RetireMode, RetireOptions};
 use crate::slot::Sequence;
 use crate::take::{TakeError, TakeStore};
@@ -19,10 +20,10 @@ use super::role::{MAX_WAITS, Reason, Rest, Rule, Step, StoreSeen, due_at, next};
 use super::{CommitStoreSettings, Folding, Hooks};
 
 /// How long somebody else's fold is waited for at first; it grows with the tail that there is to fold.
-const FIRST_WAIT: Duration = Duration::from_secs(1);
+pub(super) const FIRST_WAIT: Duration = Duration::from_secs(1);
 
 /// The longest that is waited at once.
-const LONGEST_WAIT: Duration = Duration::from_secs(30);
+pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 /// How a fold ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +82,15 @@ impl Duty {
         self.folder.fold(reason).await
     }
 
+    /// Sees to it that slot `sequence`, which this process won, is published, where anything is.
+    ///
+    /// # Errors
+    ///
+    /// Why it is not, as far as this process knows. It has landed all the same.
+    pub(crate) async fn publish(&self, sequence: Sequence) -> Result<(), HoldError> {
+        self.folder.publish(sequence).await
+    }
+
     /// Ends it: a fold that is under way is finished, and what is held is given back.
     pub(crate) async fn end(&self) {
         self.folder.stop.send_replace(true);
@@ -96,24 +106,25 @@ impl Drop for Duty {
 
 /// Takes the store on behalf of a process that follows it.
 pub(crate) struct Folder {
-    log: SlotLog,
-    taker: Arc<dyn TakeStore>,
-    hooks: Hooks,
+    pub(super) log: SlotLog,
+    pub(super) hooks: Hooks,
+    /// What is published, where anything is.
+    pub(super) publisher: Option<Publisher>,
     collector: Collector,
     looked: Mutex<Looked>,
     obliged: Notify,
     /// Whether this process has committed anything. One that only reads takes the store only if it is told to.
     has_committed: watch::Sender<bool>,
     stop: watch::Sender<bool>,
-    holder: watch::Sender<Option<Arc<Holder>>>,
-    /// One fold at a time.
-    folding: tokio::sync::Mutex<()>,
+    pub(super) holder: watch::Sender<Option<Arc<Holder>>>,
+    /// One take at a time.
+    pub(super) folding: tokio::sync::Mutex<()>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Looked {
+pub(super) struct Looked {
     /// What the last look showed.
-    seen: Option<StoreSeen>,
+    pub(super) seen: Option<StoreSeen>,
     /// The head when a fold was last thought of.
     head: Option<Sequence>,
 }
@@ -129,12 +140,13 @@ enum HoldEnd {
 }
 
 impl Folder {
-    pub(crate) fn new(log: SlotLog, taker: Arc<dyn TakeStore>, hooks: Hooks) -> Folder {
+    pub(crate) fn new(log: SlotLog, hooks: Hooks) -> Folder {
         let collector = Collector::new(log.clone());
+        let publisher = hooks.publication.clone().map(|publication| Publisher::new(log.bucket().clone(), publication));
         Folder {
             log,
-            taker,
             hooks,
+            publisher,
             collector,
             looked: Mutex::default(),
             obliged: Notify::new(),
@@ -160,6 +172,9 @@ impl Folder {
 
     /// Folds or holds as the settings say, until told to stop.
     async fn run(&self) {
+        if self.hooks.take.is_none() {
+            return;
+        }
         match self.settings().folding {
             Folding::Never => {}
             Folding::ByCadence => self.fold_by_cadence().await,
@@ -231,18 +246,19 @@ impl Folder {
         drop(self.stop.subscribe().wait_for(|stopped| *stopped).await);
     }
 
-    fn is_stopped(&self) -> bool {
+    pub(super) fn is_stopped(&self) -> bool {
         *self.stop.borrow()
     }
 
     /// Waits about so long, or until told to stop.
-    async fn pause(&self, pause: Duration) {
+    pub(super) async fn pause(&self, pause: Duration) {
         let environment = self.log.bucket().environment();
         let deadline = Deadline::after(environment, environment.jittered(pause));
         let _ = deadline.bound(self.stopped()).await;
     }
 
     async fn fold(&self, reason: Reason) -> Result<FoldEnd, HoldError> {
+        let Some(taker) = &self.hooks.take else { return Ok(FoldEnd::Rested(Rest::Declined)) };
         if self.holder.borrow().is_some() {
             return Ok(FoldEnd::Rested(Rest::Folded));
         }
@@ -250,7 +266,7 @@ impl Folder {
         if let Some(rest) = self.rests(reason).await? {
             return Ok(FoldEnd::Rested(rest));
         }
-        let holder = match self.take().await {
+        let holder = match self.take(&**taker).await {
             Ok(Some(holder)) => holder,
             Ok(None) => return Ok(FoldEnd::Rested(Rest::Declined)),
             Err(HoldError::Take(TakeError::Fenced)) => return Ok(FoldEnd::Fenced),
@@ -270,8 +286,9 @@ impl Folder {
 
     /// Takes the store and holds it, until told to stop or fenced.
     async fn hold(&self) -> Result<HoldEnd, HoldError> {
+        let Some(taker) = &self.hooks.take else { return Ok(HoldEnd::Declined) };
         let _turn = self.folding.lock().await;
-        let holder = match self.take().await {
+        let holder = match self.take(&**taker).await {
             Ok(Some(holder)) => Arc::new(holder),
             Ok(None) => return Ok(HoldEnd::Declined),
             Err(HoldError::Take(TakeError::Fenced)) => return Ok(HoldEnd::Fenced),
@@ -329,13 +346,12 @@ impl Folder {
         Ok(self.looked().seen.filter(|_| manifest.is_some()))
     }
 
-    async fn take(&self) -> Result<Option<Holder>, HoldError> {
-        let options = self.settings().holding();
-        let Some((db, session)) = open(&self.log, &*self.taker, &options).await? else { return Ok(None) };
+    async fn take(&self, taker: &dyn TakeStore) -> Result<Option<Holder>, HoldError> {
+        let terms = self.hooks.terms(WhenFull::GiveUp);
+        let Some((db, session)) = open(&self.log, taker, &terms.options).await? else { return Ok(None) };
         // Its own epoch is nobody else's work.
         self.saw(&db.manifest());
-        let inspect = self.hooks.inspect.clone();
-        Ok(Some(Holder::over(self.log.clone(), db, session, options, WhenFull::GiveUp, inspect)))
+        Ok(Some(Holder::over(Taken { log: self.log.clone(), db, session }, terms)))
     }
 
     async fn retire(&self) {
@@ -358,12 +374,12 @@ impl Folder {
         has_grown && head.above(covered) >= due_at(Reason::Stalled, fold_every)
     }
 
-    fn looked(&self) -> MutexGuard<'_, Looked> {
+    pub(super) fn looked(&self) -> MutexGuard<'_, Looked> {
         // Two plain fields: nothing is ever half written.
         self.looked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn settings(&self) -> &CommitStoreSettings {
+    pub(super) fn settings(&self) -> &CommitStoreSettings {
         &self.hooks.settings
     }
 

@@ -9,14 +9,14 @@ use tokio::runtime::Handle;
 
 use crate::adoption::AdoptionError;
 use crate::bucket::Deadline;
-use crate::holder::Holder;
+use crate::holder::{HoldError, Holder};
 use crate::log::{Proof, SlotLog, TailError};
 use crate::manifest::Manifests;
 use crate::slot::Sequence;
 use crate::wal::ReaderSession;
 
 use super::folder::{Duty, FoldEnd, Folder};
-use super::role::{Reason, Rest};
+use super::role::Reason;
 use super::{CommitStoreError, Hooks, NotServing, Role};
 
 /// How many looks of the reader may be in vain before the next one is put off. One may have been under way already when the slot
@@ -28,7 +28,7 @@ pub(super) struct Followed {
     session: ReaderSession,
     hooks: Hooks,
     /// What folds the store on its behalf, once the log is known.
-    duty: OnceLock<Option<Duty>>,
+    duty: OnceLock<Duty>,
     closed: AtomicBool,
 }
 
@@ -43,18 +43,17 @@ impl Followed {
         followed
     }
 
-    /// What folds the store on behalf of this process. Nothing does that cannot open it as its writer.
-    fn duty(&self, log: &SlotLog) -> Option<&Duty> {
-        let begin = || {
-            let folder = Folder::new(log.clone(), self.hooks.take.clone()?, self.hooks.clone());
+    /// What folds the store on behalf of this process.
+    fn duty(&self, log: &SlotLog) -> &Duty {
+        self.duty.get_or_init(|| {
+            let folder = Folder::new(log.clone(), self.hooks.clone());
             folder.saw(&self.reader.manifest());
-            Some(Duty::begin(folder))
-        };
-        self.duty.get_or_init(begin).as_ref()
+            Duty::begin(folder)
+        })
     }
 
     fn holder(&self) -> Option<Arc<Holder>> {
-        self.duty.get()?.as_ref()?.holder()
+        self.duty.get()?.holder()
     }
 
     pub(super) fn role(&self) -> Role {
@@ -67,17 +66,19 @@ impl Followed {
 
     /// This process won `sequence`.
     pub(super) fn won(&self, sequence: Sequence) {
-        if let Some(Some(duty)) = self.duty.get() {
+        if let Some(duty) = self.duty.get() {
             duty.won(sequence);
         }
     }
 
     pub(super) async fn fold(&self, reason: Reason) -> Result<FoldEnd, CommitStoreError> {
         let log = self.log().await?;
-        match self.duty(&log) {
-            Some(duty) => duty.fold(reason).await.map_err(CommitStoreError::NotFolded),
-            None => Ok(FoldEnd::Rested(Rest::Declined)),
-        }
+        self.duty(&log).fold(reason).await.map_err(CommitStoreError::NotFolded)
+    }
+
+    /// Sees to it that slot `sequence` is published, which this process won and serves.
+    pub(super) async fn publish(&self, log: &SlotLog, sequence: Sequence) -> Result<(), HoldError> {
+        self.duty(log).publish(sequence).await
     }
 
     pub(super) async fn log(&self) -> Result<SlotLog, CommitStoreError> {
@@ -175,7 +176,7 @@ impl Followed {
         if self.closed.swap(true, Ordering::SeqCst) {
             return Ok(());
         }
-        if let Some(Some(duty)) = self.duty.get() {
+        if let Some(duty) = self.duty.get() {
             duty.end().await;
         }
         self.reader.close().await.map_err(|error| CommitStoreError::NotClosed(Arc::new(error)))

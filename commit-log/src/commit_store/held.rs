@@ -6,7 +6,7 @@ use slatedb::Db;
 use tokio::runtime::Handle;
 
 use crate::bucket::Deadline;
-use crate::holder::{HoldError, Holder, WhenFull};
+use crate::holder::{HoldError, Holder, Taken, WhenFull};
 use crate::log::{Proof, SlotLog, TailError};
 use crate::slot::Sequence;
 use crate::wal::WriterSession;
@@ -33,10 +33,10 @@ impl Held {
     /// The task that holds. A fence ends it for good: the embedder opened the store, and must open it again.
     fn holder(&self) -> &Holder {
         self.holder.get_or_init(|| {
-            let Hooks { take: _, inspect, settings } = self.hooks.clone();
+            let taken = Taken { log: self.log.clone(), db: self.db.clone(), session: self.session.clone() };
             // Its embedder opened the store, and only its embedder can open it again.
-            let when_full = WhenFull::GoOn { max_unflushed_bytes: settings.max_unflushed_bytes };
-            Holder::over(self.log.clone(), self.db.clone(), self.session.clone(), settings.holding(), when_full, inspect)
+            let when_full = WhenFull::GoOn { max_unflushed_bytes: self.hooks.settings.max_unflushed_bytes };
+            Holder::over(taken, self.hooks.terms(when_full))
         })
     }
 
@@ -87,6 +87,11 @@ impl Held {
         }
     }
 
+    /// Waits until slot `sequence`, which the store serves, is published.
+    pub(super) async fn published(&self, sequence: Sequence, deadline: &Deadline) -> Result<(), HoldError> {
+        deadline.bound(self.holder().published(sequence)).await.map_err(|_| HoldError::TimedOut { doing: "publishing" })?
+    }
+
     pub(super) async fn close(&self) -> Result<(), CommitStoreError> {
         Ok(self.holder().give_back().await?)
     }
@@ -99,12 +104,13 @@ impl From<HoldError> for CommitStoreError {
             HoldError::SlotRefused { sequence, source } => CommitStoreError::SlotRefused { sequence, source },
             HoldError::Tail(error) => error.into(),
             error @ (HoldError::Take(_)
-            | HoldError::Declined
             | HoldError::NotApplied { .. }
             | HoldError::NotFlushed(_)
             | HoldError::L0Full { .. }
             | HoldError::Closed(_)
             | HoldError::Manifest(_)
+            | HoldError::NotPublished(_)
+            | HoldError::NotCovered { .. }
             | HoldError::RuntimeEnded
             | HoldError::TimedOut { .. }) => CommitStoreError::HoldEnded(error),
         }

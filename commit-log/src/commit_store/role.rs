@@ -96,6 +96,31 @@ pub(crate) fn next(
     if epoch_before != Some(seen.epoch) && waits < MAX_WAITS { Step::Wait } else { Step::Take }
 }
 
+/// What to do about a slot that this process won, and that a look did not show as published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PublishStep {
+    /// Give a holder the time of one of its polls, and look again.
+    WaitForThePoll,
+    /// Somebody took the store since the last look and may be about to publish: look again later.
+    WaitForWork,
+    /// Take the store, publish, and give it back.
+    Take,
+}
+
+/// How many of its polls a live holder is given to publish what another process won.
+const POLLS_OF_THE_HOLDER: u32 = 2;
+
+/// Decides by the epoch of this look and of the one before, and how many looks there were before.
+pub(crate) fn next_to_publish(epoch: Option<u64>, epoch_before: Option<u64>, looks: u32) -> PublishStep {
+    if looks < POLLS_OF_THE_HOLDER {
+        PublishStep::WaitForThePoll
+    } else if epoch != epoch_before && looks < POLLS_OF_THE_HOLDER + MAX_WAITS {
+        PublishStep::WaitForWork
+    } else {
+        PublishStep::Take
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,5 +174,16 @@ mod tests {
         assert_eq!(decide(seen(3, 8, 0), Some(3), 8, Reason::Asked, 0), Step::Rest(Rest::Folded));
         assert_eq!(next(seen(3, 0, 0), Some(3), None, Reason::Asked, RULE, 0), Step::Rest(Rest::Folded));
         assert_eq!(due_at(Reason::Obliged, 1), 1);
+    }
+
+    #[test]
+    fn whoever_publishes_gives_a_holder_two_polls_and_waits_for_one_that_just_took_the_store() {
+        assert_eq!(next_to_publish(Some(3), None, 0), PublishStep::WaitForThePoll);
+        assert_eq!(next_to_publish(Some(3), Some(3), 1), PublishStep::WaitForThePoll);
+        assert_eq!(next_to_publish(Some(3), Some(3), 2), PublishStep::Take);
+        for looks in 2..2 + MAX_WAITS {
+            assert_eq!(next_to_publish(Some(4), Some(3), looks), PublishStep::WaitForWork);
+        }
+        assert_eq!(next_to_publish(Some(4), Some(3), 2 + MAX_WAITS), PublishStep::Take);
     }
 }

@@ -1,4 +1,4 @@
-//! The holder's task: apply in order, flush by count and bytes, look at the unmerged files first, always close.
+//! The holder's task: apply in order, flush by count and bytes, look at the unmerged files first, publish, always close.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,11 +12,12 @@ use crate::bucket::Deadline;
 use crate::envelope::Slot;
 use crate::inspect::{Content, Inspect};
 use crate::log::{Proof, SlotLog, TailError};
-use crate::manifest::unmerged_files;
+use crate::manifest::{Manifests, unmerged_files};
+use crate::publish::{Published, Publisher};
 use crate::slot::{Sequence, sequence_after};
 use crate::wal::{WriterSession, write_batch};
 
-use super::{Folded, HoldError, HoldingOptions, WhenFull};
+use super::{Folded, HoldError, HoldingOptions, Publishing, Taken, Terms, WhenFull};
 
 /// How many bytes of slots are read at once to be applied.
 const CHUNK_BYTES: usize = 8 << 20;
@@ -33,6 +34,11 @@ pub(super) struct Fold {
     inspect: Inspect,
     folded: watch::Sender<Folded>,
     unflushed: Unflushed,
+    publisher: Option<Publisher>,
+    publishing: watch::Sender<Publishing>,
+    published: Option<Published>,
+    /// Whether a flush came after what is published, which sends its readers to slots that are in files by now.
+    flushed_since_published: bool,
 }
 
 #[derive(Default)]
@@ -73,14 +79,14 @@ fn waits(error: TailError) -> Result<Progress, HoldError> {
 
 impl Fold {
     pub(super) fn new(
-        log: SlotLog,
-        db: Db,
-        session: WriterSession,
-        options: HoldingOptions,
-        when_full: WhenFull,
-        inspect: Inspect,
+        taken: Taken,
+        terms: Terms,
         folded: watch::Sender<Folded>,
+        publishing: watch::Sender<Publishing>,
     ) -> Fold {
+        let Taken { log, db, session } = taken;
+        let Terms { options, when_full, inspect, publication } = terms;
+        let publisher = publication.map(|publication| Publisher::new(log.bucket().clone(), publication));
         let applied = session.last_applied();
         // What is below the origin came with the store, and there is nothing of it to flush.
         let before_origin = applied.filter(|applied| *applied < log.record().origin);
@@ -89,7 +95,20 @@ impl Fold {
         folded.send_replace(Folded { applied: if inspect.passes_all() { applied } else { None }, flushed, stuck_at: None });
         // What was replayed waits for a flush like what is applied.
         let unflushed = Unflushed { slots: applied.map_or(0, |applied| applied.above(flushed)), bytes: 0 };
-        Fold { log, db, session, options, when_full, inspect, folded, unflushed }
+        Fold {
+            log,
+            db,
+            session,
+            options,
+            when_full,
+            inspect,
+            folded,
+            unflushed,
+            publisher,
+            publishing,
+            published: None,
+            flushed_since_published: false,
+        }
     }
 
     /// Holds until told to stop, or until it cannot go on. Whatever happens, the store is closed at the end.
@@ -99,6 +118,21 @@ impl Fold {
             Ok(()) => self.give_back().await,
             Err(error) => Err(error),
         };
+        self.close(ended).await
+    }
+
+    /// Publishes what the open has replayed, and closes the store.
+    pub(super) async fn publish_only(mut self, sequence: Sequence) -> Result<(), HoldError> {
+        let published = match self.inspect_replayed().await {
+            // It was read to its end by the open, so only a log that lost what it had acknowledged ends before it.
+            Ok(()) if self.session.last_applied() < Some(sequence) => Err(HoldError::NotCovered { sequence }),
+            Ok(()) => self.publish(sequence).await,
+            Err(error) => Err(error),
+        };
+        self.close(published).await
+    }
+
+    async fn close(&self, ended: Result<(), HoldError>) -> Result<(), HoldError> {
         self.session.closes();
         // SUBTLE: no flush here. After a slot that was not applied, a flush would move the replay point past it.
         let options = CloseOptions { flush_type: None };
@@ -125,6 +159,10 @@ impl Fold {
                 // What could not be read is tried again at the next poll, not at once.
                 Progress::Waits => self.log.head(),
             };
+            if !*stopped.borrow() {
+                // Told to stop, it publishes once, after its last flush.
+                self.publish_if_due().await?;
+            }
             // Commits of this process move the head; those of others are seen by the poll.
             let moved = Box::pin(head.wait_for(|head| *head > reached));
             let pause = Box::pin(select(clock.sleep(self.options.poll), moved));
@@ -216,6 +254,9 @@ impl Fold {
     async fn give_back(&mut self) -> Result<(), HoldError> {
         self.fold_tail(Look::InTheBucket).await?;
         self.flush(WhenFull::GiveUp).await?;
+        if let Some(applied) = self.unpublished().or(self.session.last_applied().filter(|_| self.flushed_since_published)) {
+            self.publish(applied).await?;
+        }
         // Holders one after another, each too short for the compactor, would fill L0 together.
         self.wait_for_compaction(self.options.l0_limit.div_ceil(2)).await.map(|_| ())
     }
@@ -248,8 +289,70 @@ impl Fold {
             Err(source) => return Err(self.why_closed().unwrap_or_else(|| HoldError::NotFlushed(Arc::new(source)))),
         }
         self.unflushed = Unflushed::default();
+        self.flushed_since_published = true;
         self.folded.send_modify(|folded| (folded.flushed, folded.stuck_at) = (applied, None));
         Ok(())
+    }
+
+    /// The last slot that the store has, if it is not published and should be. A holder publishes what others landed, too.
+    fn unpublished(&self) -> Option<Sequence> {
+        let through = self.published.map(|published| published.through);
+        self.session.last_applied().filter(|applied| self.publisher.is_some() && Some(*applied) > through)
+    }
+
+    /// Publishes what is not, and renews what grows old. A failure is told to whoever waits for it, and the next look tries again.
+    async fn publish_if_due(&mut self) -> Result<(), HoldError> {
+        let now = self.now_millis();
+        let ages = |published: &Published| {
+            let half_life = published.half_life_millis;
+            half_life.is_some_and(|half_life| now.saturating_sub(published.made_millis) >= half_life)
+        };
+        let aged = self.published.filter(ages).and(self.session.last_applied());
+        let Some(applied) = self.unpublished().or(aged) else { return Ok(()) };
+        match self.publish(applied).await {
+            Err(
+                error @ (HoldError::NotPublished(_)
+                | HoldError::NotCovered { .. }
+                | HoldError::Manifest(_)
+                | HoldError::TimedOut { .. }),
+            ) => {
+                tracing::warn!("the store is folded and not published: {error}");
+                self.publishing.send_modify(|publishing| publishing.failed = Some((applied, error)));
+                Ok(())
+            }
+            published => published,
+        }
+    }
+
+    /// Publishes all that is applied, which has `sequence` in it, if anything is published at all.
+    async fn publish(&mut self, sequence: Sequence) -> Result<(), HoldError> {
+        let Some(publisher) = &self.publisher else { return Ok(()) };
+        let made_millis = self.now_millis();
+        let through = self.session.last_applied().unwrap_or(sequence);
+        if let Err(failure) = self.in_time("publishing", publisher.publish(&self.db)).await? {
+            return Err(self.why_closed().unwrap_or(HoldError::NotPublished(failure)));
+        }
+        let published = match self.published {
+            // SUBTLE: the store's own copy of its manifest does not show the checkpoint before its next look, and a look costs
+            // requests. So the first publication of a hold is checked, and the later ones are the work of the same hands.
+            Some(before) => Published { through, made_millis, ..before },
+            None => {
+                let newest = Manifests::of(self.log.bucket()).newest().await?;
+                let found = match &newest {
+                    Some(newest) => publisher.published(newest).await?,
+                    None => None,
+                };
+                found.filter(|found| found.through >= through).ok_or(HoldError::NotCovered { sequence: through })?
+            }
+        };
+        self.published = Some(published);
+        self.flushed_since_published = false;
+        self.publishing.send_replace(Publishing { through: Some(published.through), failed: None });
+        Ok(())
+    }
+
+    fn now_millis(&self) -> i64 {
+        self.session.clock().now().timestamp_millis()
     }
 
     /// Stays while the store's compactor works, until there are less than `enough` unmerged files, within a bound. Tells how

@@ -20,6 +20,7 @@ use crate::envelope::Route;
 use crate::environment::{Environment, NoRandomness};
 use crate::holder::HoldingOptions;
 use crate::log::{BeforePut, LogOptions, SlotLog, WinCheck};
+use crate::publish::Publication;
 use crate::retire::RetireOptions;
 use crate::take::TakeError;
 use crate::view::{BaseSettings, Customise, SharedCache};
@@ -70,6 +71,7 @@ pub struct StoreBuilder {
     retain_pages: NonZeroU32,
     folding: Folding,
     fold_every: NonZeroU64,
+    pub(super) publication: Option<Publication>,
 }
 
 #[derive(Clone)]
@@ -105,6 +107,7 @@ impl StoreBuilder {
             retain_pages: RetireOptions::default().retain_pages,
             folding: Folding::default(),
             fold_every: CommitStoreSettings::default().fold_every,
+            publication: None,
         }
     }
 
@@ -221,6 +224,13 @@ impl StoreBuilder {
     /// The winner of every so many slots sees to it that the store is folded, 1,024 by default. The same in every process.
     pub fn fold_every(mut self, slots: NonZeroU64) -> StoreBuilder {
         self.fold_every = slots;
+        self
+    }
+
+    /// Publishes every commit before it is reported, and what this process folds by its setting [`StoreBuilder::folding`]. The same
+    /// in every process. By default nothing is published.
+    pub fn publication(mut self, publication: Publication) -> StoreBuilder {
+        self.publication = Some(publication);
         self
     }
 

@@ -3,6 +3,7 @@
 use crate::bucket::Deadline;
 use crate::envelope::Refused;
 use crate::error::Corruption;
+use crate::holder::HoldError;
 use crate::identity::TransactionId;
 use crate::log::{Commit, Offer, OfferError};
 use crate::slot::Sequence;
@@ -63,6 +64,18 @@ pub enum CommitError {
         /// What kept the view from moving.
         #[source]
         source: StoreError,
+    },
+    /// It *is* committed, at this sequence, and readable here, and no published checkpoint is known to cover it. Do not run it
+    /// again.
+    #[error("transaction {transaction} is committed at slot {sequence}, and is not published")]
+    NotPublished {
+        /// The transaction.
+        transaction: TransactionId,
+        /// Where it is committed.
+        sequence: Sequence,
+        /// Why not.
+        #[source]
+        source: HoldError,
     },
     /// Nothing was sent.
     #[error("nothing was committed")]

@@ -100,7 +100,7 @@ async fn hold(store: &Store) -> Result<Holder, HoldError> {
 pub async fn take(store: &Store, tries: usize) -> Result<Holder, HoldError> {
     let bucket = store.log().bucket();
     let mut backoff = bucket.pace().backoff(bucket.environment());
-    let mut last = HoldError::Declined;
+    let mut last = HoldError::Take(TakeError::Declined);
     for _ in 0..tries {
         match store.hold().await {
             Ok(holder) => return Ok(holder),

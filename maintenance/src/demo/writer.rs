@@ -64,7 +64,8 @@ impl Writer {
         for _ in 0..MAX_RUNS {
             let transaction = self.prepared(id, self.plan.transfer(id)).await?;
             match self.store.commit(transaction).await {
-                Ok(Committed { sequence, .. }) | Err(CommitError::NotServed { sequence, .. }) => {
+                Ok(Committed { sequence, .. })
+                | Err(CommitError::NotServed { sequence, .. } | CommitError::NotPublished { sequence, .. }) => {
                     return self.notes.acknowledged(sequence).map_err(demo);
                 }
                 Err(CommitError::Unknown { transaction, sequence, .. }) => {

@@ -1,13 +1,16 @@
 //! `hold` and `fold`: a store's log is folded into SlateDB's own files, for as long as this process lives or once.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use commit_log::commit_store::{FoldEnd, Folding, Rest};
 use commit_log::environment::Environment;
 use commit_log::holder::Holder;
+use commit_log::publish::Publication;
 use commit_log::slot::Sequence;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::arguments::Hold;
 use crate::command::Exit;
 use crate::connect::{checked_builder, existing};
 use crate::failure::Failure;
@@ -18,11 +21,14 @@ use crate::location::{Location, Purpose};
 /// # Errors
 ///
 /// A store that cannot be opened. What disturbs a hold is logged, and the store taken again.
-pub async fn hold(location: &Location, environment: &Environment) -> Result<Exit, Failure> {
+pub async fn hold(location: &Location, hold: &Hold, environment: &Environment) -> Result<Exit, Failure> {
     let system = |error: std::io::Error| Failure::System(error.kind().to_string());
     let mut interrupt = signal(SignalKind::interrupt()).map_err(system)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(system)?;
-    let builder = checked_builder(location, Purpose::Read, environment).await?.folding(Folding::Hold);
+    let mut builder = checked_builder(location, Purpose::Read, environment).await?.folding(Folding::Hold);
+    if let Some(name) = &hold.publish {
+        builder = builder.publication(Publication::by_checkpoint(name, Duration::from_secs(hold.publish_for.get())));
+    }
     let store = builder.open_existing().await.map_err(|error| Failure::store(location, error))?;
     let mut holding = store.holding();
     let mut last: Option<Arc<Holder>> = None;

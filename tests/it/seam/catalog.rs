@@ -178,9 +178,14 @@ impl TakeStore for Opener {
         if files >= self.l0_limit && !self.provider.external_compaction() {
             return Ok(None);
         }
+        self.take_for_publication().await.map(Some)
+    }
+
+    /// No file is written for a publication, so the limit of files does not count.
+    async fn take_for_publication(&self) -> Result<(Db, Arc<dyn WriterSession>)> {
         let session = self.writer_session();
         let db = self.open_db(&*session).await?;
-        Ok(Some((db, session)))
+        Ok((db, session))
     }
 }
 

@@ -1,7 +1,6 @@
 //! The seam's traits over the library: conversions and nothing else. The only file here that knows both.
 
 use std::any::Any;
-use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,12 +16,12 @@ use commit_log::identity::TransactionId;
 use commit_log::inspect::{Content, Inspect, Refusal};
 use commit_log::log::{Commit, LogOptions};
 use commit_log::place::LogPlace;
+use commit_log::publish::{Publication, Publish, PublishFailure};
 use commit_log::slot::Sequence;
 use commit_log::take::{self, TakeError};
 use commit_log::wal::{self, AccessError, LogGc, Tail};
 use object_store::{ObjectStore, path::Path};
-use slatedb::wal::{WalGc, WalReader, WriterInit};
-use slatedb::{Db, DbReader};
+use slatedb::{Db, DbReader, wal::WalGc, wal::WalReader, wal::WriterInit};
 
 use super::traits::{
     CatalogHooks, CommitLogProvider, CommitLogSettings, CommitStore, Error, ReaderSession, Result, SlotAdoption, SlotCommit,
@@ -44,12 +43,16 @@ struct Writer(wal::WriterSession);
 struct Reader(wal::ReaderSession);
 
 /// A store of the library, for everything that the seam does not carry.
+#[derive(Debug)]
 pub(crate) struct Store {
     pub(crate) library: library::CommitStore,
 }
 
 /// The catalog's take, for the library.
 struct Taker(Arc<dyn TakeStore>);
+
+/// The catalog's publication, for the library.
+struct Publisher(CatalogHooks);
 
 /// The clock that a session's store must be opened with, and its reader should be. The seam has no place for it.
 pub(crate) fn clock(session: &dyn Any) -> Option<Arc<dyn SystemClock>> {
@@ -63,8 +66,9 @@ impl Provider {
         LogPlace::new(bucket, self.fresh.clone(), self.options.clone())
     }
 
-    fn hooks(&self, CatalogHooks { take, inspect, settings, path: _, object_store: _ }: CatalogHooks) -> Hooks {
-        let CommitLogSettings { fold_every, flush_slots, fold_poll, retain_slots: _, committer_poll: _ } = settings;
+    fn hooks(&self, hooks: CatalogHooks) -> Hooks {
+        let CatalogHooks { take, inspect, settings, path: _, object_store: _ } = hooks.clone();
+        let CommitLogSettings { fold_every, flush_slots, fold_poll, published, retain_slots: _, committer_poll: _ } = settings;
         let own = CommitStoreSettings::default();
         let compaction_wait = if self.external_compaction { Duration::ZERO } else { own.holding.compaction_wait };
         let holding = HoldingOptions { flush_slots, poll: fold_poll, compaction_wait, ..own.holding };
@@ -72,7 +76,8 @@ impl Provider {
         let check = move |content: &Content<'_>| {
             inspect(content.sequence.get(), &envelope(content)).map_err(|error| Arc::new(error) as Refusal)
         };
-        Hooks { take: Some(Arc::new(Taker(take))), inspect: Inspect::with(check), settings }
+        let publication = published.map(|name| Publication::new(name, Arc::new(Publisher(hooks))));
+        Hooks { take: Some(Arc::new(Taker(take))), inspect: Inspect::with(check), publication, settings }
     }
 }
 
@@ -132,12 +137,6 @@ impl ReaderSession for Reader {
     }
 }
 
-impl fmt::Debug for Store {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.library.fmt(f)
-    }
-}
-
 #[async_trait]
 impl CommitStore for Store {
     async fn adopted(&self) -> Result<bool> {
@@ -179,11 +178,23 @@ impl CommitStore for Store {
 #[async_trait]
 impl take::TakeStore for Taker {
     async fn take(&self) -> Result<Option<(Db, wal::WriterSession)>, TakeError> {
-        let Some((db, session)) = self.0.take().await.map_err(take_error)? else { return Ok(None) };
-        match session.as_any().downcast_ref() {
-            Some(Writer(session)) => Ok(Some((db, session.clone()))),
-            None => Err(take_error(Error::ForeignSession)),
-        }
+        self.0.take().await.map_err(take_error)?.map(taken).transpose()
+    }
+
+    async fn take_for_publication(&self) -> Result<(Db, wal::WriterSession), TakeError> {
+        taken(self.0.take_for_publication().await.map_err(take_error)?)
+    }
+}
+
+fn taken((db, session): (Db, Arc<dyn WriterSession>)) -> Result<(Db, wal::WriterSession), TakeError> {
+    let Writer(session) = session.as_any().downcast_ref().ok_or_else(|| take_error(Error::ForeignSession))?;
+    Ok((db, session.clone()))
+}
+
+#[async_trait]
+impl Publish for Publisher {
+    async fn publish(&self, db: &Db) -> Result<(), PublishFailure> {
+        self.0.publish(db).await.map_err(|error| Arc::new(error) as PublishFailure)
     }
 }
 
@@ -223,24 +234,17 @@ fn first_of(members: &[TransactionId]) -> [u8; 16] {
 }
 
 fn take_error(error: Error) -> TakeError {
-    match error {
-        Error::Fenced => TakeError::Fenced,
-        // Sorted by the library, as SlateDB's own: nobody else has it.
-        Error::Store(error) => Arc::try_unwrap(error).map_or_else(TakeError::Refused, TakeError::from),
-        Error::Unavailable(_) => slatedb::Error::unavailable(error.to_string()).with_source(Box::new(error)).into(),
-        Error::CommitOutcomeUnknown { .. }
-        | Error::Conflict(_)
-        | Error::Refused(_)
-        | Error::NoSequence { .. }
-        | Error::Corrupt(_)
-        | Error::NotAdopted
-        | Error::Unusable(_)
-        | Error::Reopen(_)
-        | Error::Closed
-        | Error::NotClosed(_)
-        | Error::TakeRefused
-        | Error::ForeignSession
-        | Error::UnknownToThisBuild(_) => slatedb::Error::internal(error.to_string()).with_source(Box::new(error)).into(),
+    // SlateDB's own are sorted by the library. Nobody else has this one.
+    if let Error::Store(error) = error {
+        Arc::try_unwrap(error).map_or_else(TakeError::Refused, TakeError::from)
+    } else if matches!(error, Error::Fenced) {
+        TakeError::Fenced
+    } else if matches!(error, Error::TakeRefused) {
+        TakeError::Declined
+    } else {
+        let passes = matches!(error, Error::Unavailable(_));
+        let sorted = if passes { slatedb::Error::unavailable } else { slatedb::Error::internal };
+        sorted(error.to_string()).with_source(Box::new(error)).into()
     }
 }
 
@@ -249,6 +253,7 @@ impl From<CommitStoreError> for Error {
         use CommitStoreError as E;
         match error {
             E::NotServed { sequence, .. }
+            | E::NotPublished { sequence, .. }
             | E::Unknown { sequence, .. }
             | E::OpenElsewhere { at: sequence, .. }
             | E::StillOpen { sequence } => Error::CommitOutcomeUnknown { sequence: sequence.get(), source: Arc::new(error) },

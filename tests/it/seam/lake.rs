@@ -20,7 +20,7 @@ use super::glue::{self, Provider, Store};
 use super::traits::{CommitLogSettings, CommitStore, Error, Result, SlotOffer};
 
 /// A bucket, and the processes of the catalog that share it.
-pub(crate) struct Lake(embedder::Lake);
+pub(crate) struct Lake(pub(super) embedder::Lake);
 
 /// One process: what it opens catalogs with, and its requests.
 pub(crate) struct Process {
@@ -46,6 +46,7 @@ impl Lake {
             fold_every: NonZeroU64::new(1024).unwrap(),
             flush_slots: 512,
             retain_slots: 0,
+            published: None,
             fold_poll: Duration::from_millis(100),
             committer_poll: READER_POLL,
         };

@@ -12,6 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use object_store::ObjectStore;
+use slatedb::config::{CheckpointOptions, CheckpointScope, FlushOptions, FlushType};
 use slatedb::wal::{WalGc, WalReader, WriterInit};
 
 #[async_trait]
@@ -56,6 +57,9 @@ pub trait ReaderSession: Any + Send + Sync + 'static {
     fn as_any(&self) -> &dyn Any;
 }
 
+/// How long a read checkpoint lives: longer than readers of a fixed state take to make one of their own.
+const PUBLISHED_FOR: Duration = Duration::from_secs(600);
+
 /// What the contract calls `inspect`.
 pub type InspectSlot = Arc<dyn Fn(u64, &SlotEnvelope) -> Result<()> + Send + Sync>;
 
@@ -63,19 +67,19 @@ pub type InspectSlot = Arc<dyn Fn(u64, &SlotEnvelope) -> Result<()> + Send + Syn
 pub struct CatalogHooks {
     pub take: Arc<dyn TakeStore>,
     pub inspect: InspectSlot,
-    #[allow(dead_code, reason = "the library has it from the session; publication is to need it")]
+    #[allow(dead_code, reason = "the library has it from the session, and publication from the store's own handle")]
     pub path: String,
-    #[allow(dead_code, reason = "the library has it from the session; publication is to need it")]
+    #[allow(dead_code, reason = "the library has it from the session, and publication from the store's own handle")]
     pub object_store: Arc<dyn ObjectStore>,
     pub settings: CommitLogSettings,
 }
 
 impl CatalogHooks {
-    /// Makes what `db` has applied durable for readers of a fixed state, and shows it to them.
-    ///
-    /// What it does is for the issue on publication to fill in: so far it flushes nothing and publishes nothing, and the library does
-    /// not call it before it reports a win.
-    pub async fn publish(&self, _db: &slatedb::Db) -> Result<()> {
+    /// Makes what `db` has applied durable, and the current read checkpoint cover it.
+    pub async fn publish(&self, db: &slatedb::Db) -> Result<()> {
+        db.flush_with_options(FlushOptions { flush_type: FlushType::Wal }).await?;
+        let options = CheckpointOptions { lifetime: Some(PUBLISHED_FOR), source: None, name: self.settings.published.clone() };
+        db.create_checkpoint(CheckpointScope::Durable, &options).await?;
         Ok(())
     }
 }
@@ -126,6 +130,8 @@ pub struct CommitLogSettings {
     /// How many slots are kept behind the store's last flush.
     #[allow(dead_code, reason = "the library counts in pages, and is told by whoever makes the provider")]
     pub retain_slots: u64,
+    /// What the read checkpoint is called that every win is published in, if any is.
+    pub published: Option<String>,
     /// How often a holder looks for what has landed.
     pub fold_poll: Duration,
     /// How often a committer over a reader looks for what has landed.

@@ -280,7 +280,9 @@ impl Job {
                 Told::NotCommitted("the store could not be read")
             }
             CommitError::Unknown { sequence, .. } => Told::Unknown(sequence.get()),
-            CommitError::NotServed { sequence, .. } => Told::Committed(sequence.get()),
+            CommitError::NotServed { sequence, .. } | CommitError::NotPublished { sequence, .. } => {
+                Told::Committed(sequence.get())
+            }
             other => {
                 record.broken(format!("{transaction}: {other}"));
                 Told::Nothing

@@ -79,7 +79,7 @@ impl Share<'_> {
                 transaction.put(key.clone(), value.clone()).map_err(|refused| failed(refused.into()))?;
             }
             match self.store.commit(transaction).await {
-                Ok(_) | Err(CommitError::NotServed { .. }) => return Ok(()),
+                Ok(_) | Err(CommitError::NotServed { .. } | CommitError::NotPublished { .. }) => return Ok(()),
                 Err(CommitError::Unknown { transaction, sequence, source }) => {
                     let resolved = resolve(self.store, transaction, sequence).await;
                     match resolved.map_err(|error| Failure::store(self.location, error))? {
