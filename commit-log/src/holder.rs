@@ -34,8 +34,12 @@ pub struct HoldingOptions {
     /// The store's own limit of unmerged files, at which a flush would hang: the lower one of its settings `l0_max_ssts` and
     /// `l0_max_ssts_per_key`.
     pub l0_limit: usize,
-    /// How long the holder stays for the store's compactor when unmerged files pile up. Zero when something else compacts.
+    /// How long the holder stays for a compactor when unmerged files pile up: before a flush that would hang, and, unless
+    /// `external_compaction` is set, when it gives the store back.
     pub compaction_wait: Duration,
+    /// Whether what merges the store's files runs outside of it, in another process. A holder then leaves it no room when it gives
+    /// the store back, and a store that is full is not taken: holding it would merge nothing.
+    pub external_compaction: bool,
     /// How long opening, flushing or closing the store may take.
     pub store_call: Duration,
 }
@@ -54,7 +58,7 @@ pub(crate) enum WhenFull {
 
 impl Default for HoldingOptions {
     /// Flushes every 512 slots or 16 MiB: a take then replays at most that much. Asks every second. Stays up to two minutes
-    /// for the compactor, which looks every five seconds by default.
+    /// for the compactor, which looks every five seconds by default and runs in the store that is taken.
     fn default() -> HoldingOptions {
         HoldingOptions {
             flush_slots: 512,
@@ -62,6 +66,7 @@ impl Default for HoldingOptions {
             poll: Duration::from_secs(1),
             l0_limit: slatedb::config::Settings::default().l0_max_ssts,
             compaction_wait: Duration::from_secs(120),
+            external_compaction: false,
             store_call: Duration::from_secs(120),
         }
     }
@@ -221,8 +226,8 @@ impl Holder {
         Holder::begin(taken, terms, Fold::run)
     }
 
-    /// Publishes what the open has replayed, which has `sequence` in it, and gives the store back without a flush: no file is written.
-    /// It ends by itself, and is not stopped before it has.
+    /// Publishes what has landed up to `sequence` at least, and gives the store back without a last flush. It ends by itself, and is
+    /// not stopped before it has.
     pub(crate) fn to_publish(taken: Taken, terms: Terms, sequence: Sequence) -> Holder {
         Holder::begin(taken, terms, move |fold, _| fold.publish_only(sequence))
     }

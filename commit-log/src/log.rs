@@ -11,6 +11,7 @@ mod unresolved;
 mod win_check;
 
 use std::fmt;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -57,6 +58,10 @@ pub struct LogOptions {
     pub remembered_bytes: usize,
     /// The end of the log is proved by a ledger read at every so many polls that find nothing.
     pub prove_every: u32,
+    /// How many slots an open of the store as its writer replays at most. The rest is applied and flushed after it, piece by piece:
+    /// an open moves the replay point when it is done, and one that is stopped before has moved nothing. SlateDB's ids do not go
+    /// back, so it is more where the manifest has counted more.
+    pub replay_slots: NonZeroU64,
     /// Called before the first put of every offer.
     pub before_put: Option<BeforePut>,
     /// When the ledger is read after a put was answered *created*. At every win on a log that does not promise the retention
@@ -66,13 +71,15 @@ pub struct LogOptions {
 
 impl Default for LogOptions {
     /// Slots up to 8 MiB; 64 MiB of them in memory; every sixteenth idle poll is proved, a sixteenth more requests for a
-    /// reader that notices within sixteen polls that it slept past a retirement. The ledger is read at every win.
+    /// reader that notices within sixteen polls that it slept past a retirement. An open replays 4,096 slots, 64 rounds of reads: a
+    /// few seconds, and four times what the cadence leaves. The ledger is read at every win.
     fn default() -> LogOptions {
         LogOptions {
             max_slot_bytes: 8 << 20,
             route: None,
             remembered_bytes: 64 << 20,
             prove_every: 16,
+            replay_slots: NonZeroU64::MIN.saturating_add(4095),
             before_put: None,
             win_check: WinCheck::Always,
         }
@@ -85,6 +92,7 @@ impl fmt::Debug for LogOptions {
             .field("max_slot_bytes", &self.max_slot_bytes)
             .field("remembered_bytes", &self.remembered_bytes)
             .field("prove_every", &self.prove_every)
+            .field("replay_slots", &self.replay_slots)
             .field("win_check", &self.win_check)
             .finish_non_exhaustive()
     }

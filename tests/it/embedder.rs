@@ -173,7 +173,11 @@ impl Embedder {
     }
 }
 
-async fn open(store: Arc<dyn ObjectStore>, session: &WriterSession, settings: Settings) -> Result<Db, slatedb::Error> {
+pub(crate) async fn open(
+    store: Arc<dyn ObjectStore>,
+    session: &WriterSession,
+    settings: Settings,
+) -> Result<Db, slatedb::Error> {
     let opening = Db::builder(ROOT, store)
         .with_wal_writer(session.writer_init())
         .with_system_clock(session.clock())

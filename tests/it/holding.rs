@@ -48,7 +48,11 @@ impl Taker {
     }
 }
 
-async fn open(store: Arc<dyn ObjectStore>, settings: Settings, session: &WriterSession) -> Result<Db, slatedb::Error> {
+pub(crate) async fn open(
+    store: Arc<dyn ObjectStore>,
+    settings: Settings,
+    session: &WriterSession,
+) -> Result<Db, slatedb::Error> {
     Db::builder(ROOT, store)
         .with_wal_writer(session.writer_init())
         .with_system_clock(session.clock())
@@ -337,4 +341,21 @@ async fn a_commit_of_the_holders_own_process_costs_no_read_more() {
         assert_eq!(process.since(mark), Spent { puts: 1, ledger_reads: 1, ..Spent::default() });
     }
     holder.stop().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_holder_beside_a_compactor_of_another_process_leaves_the_room_to_it() {
+    let world = World::new().await;
+    let committer = world.process().await;
+    let process = world.process().await;
+    let clock = process.log.bucket().environment().clock.clone();
+    for external_compaction in [false, true] {
+        committer.commit().await;
+        let options = HoldingOptions { l0_limit: 2, external_compaction, ..options() };
+        let holder = hold_with(&world, &process, settings(), options.clone()).await.unwrap();
+        let begun = clock.now();
+        holder.stop().await.unwrap();
+        let waited = (clock.now() - begun).to_std().unwrap();
+        assert_eq!(waited >= options.compaction_wait, !external_compaction, "{waited:?}");
+    }
 }

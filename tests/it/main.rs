@@ -19,6 +19,7 @@ mod followed;
 mod frozen;
 mod held;
 mod holding;
+mod long_tails;
 mod offers;
 mod opening;
 mod pins;

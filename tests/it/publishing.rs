@@ -35,11 +35,11 @@ const LIFETIME: Duration = Duration::from_secs(600);
 /// How long a follower gives a live holder: two of its polls, each of which its jitter may make half as long again.
 const TWO_POLLS: Duration = Duration::from_millis(300);
 
-fn published() -> Option<Publication> {
+pub(crate) fn published() -> Option<Publication> {
     Some(Publication::by_checkpoint(NAME, LIFETIME))
 }
 
-fn publishing() -> Hooks {
+pub(crate) fn publishing() -> Hooks {
     Hooks { publication: published(), ..hooks() }
 }
 
@@ -60,7 +60,7 @@ impl Lake {
     }
 
     /// The last slot that it covers.
-    async fn published_through(&self) -> u64 {
+    pub(crate) async fn published_through(&self) -> u64 {
         let Some(checkpoint) = self.published().await else { return 0 };
         let admin = AdminBuilder::new(ROOT, self.memory.clone()).build();
         admin.read_manifest(Some(checkpoint.manifest_id)).await.unwrap().unwrap().next_wal_sst_id() - 1
@@ -77,7 +77,7 @@ impl Lake {
         Arc::new(Box::pin(reader).await.unwrap())
     }
 
-    async fn assert_published(&self, transactions: &[TransactionId]) {
+    pub(crate) async fn assert_published(&self, transactions: &[TransactionId]) {
         let reader = self.open_published().await;
         for transaction in transactions {
             let row = reader.get(transaction.to_string()).await.unwrap();
@@ -110,7 +110,7 @@ impl Member {
     }
 }
 
-fn not_published(offer: Result<SlotOffer, CommitStoreError>) -> (TransactionId, HoldError) {
+pub(crate) fn not_published(offer: Result<SlotOffer, CommitStoreError>) -> (TransactionId, HoldError) {
     match offer {
         Err(CommitStoreError::NotPublished { transaction, source, .. }) => (transaction, source),
         other => panic!("published: {other:?}"),
@@ -362,7 +362,7 @@ async fn a_full_l0_does_not_keep_a_win_from_being_published() {
     let lake = Lake::new();
     lake.adopted_through(3).await;
     let few = Settings { l0_max_ssts: 1, l0_max_ssts_per_key: 1, ..settings() };
-    let holding = HoldingOptions { l0_limit: 1, compaction_wait: Duration::ZERO, ..hooks().settings.holding };
+    let holding = HoldingOptions { l0_limit: 1, external_compaction: true, ..hooks().settings.holding };
     let settings = CommitStoreSettings { holding, ..folding(Folding::ByCadence) };
     let member = Member::over(&lake, Hooks { publication: published(), settings, ..hooks() }, few).await;
     let mut transactions = Vec::new();
@@ -378,7 +378,7 @@ async fn a_full_l0_does_not_keep_a_win_from_being_published() {
 async fn a_tail_that_a_full_store_cannot_hold_is_not_opened_to_publish() {
     let lake = Lake::new();
     lake.adopted_through(3).await;
-    let holding = HoldingOptions { l0_limit: 1, compaction_wait: Duration::ZERO, ..hooks().settings.holding };
+    let holding = HoldingOptions { l0_limit: 1, external_compaction: true, ..hooks().settings.holding };
     let settings = CommitStoreSettings { holding, max_unflushed_bytes: 1 << 10, ..folding(Folding::Never) };
     let member = Member::over(&lake, Hooks { publication: published(), settings, ..hooks() }, roomy()).await;
     let epoch = lake.newest().await.writer_epoch();

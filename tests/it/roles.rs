@@ -39,7 +39,7 @@ pub(crate) struct Member {
 }
 
 pub(crate) fn folding(folding: Folding) -> CommitStoreSettings {
-    let holding = HoldingOptions { compaction_wait: Duration::ZERO, l0_limit: ROOM, ..hooks().settings.holding };
+    let holding = HoldingOptions { external_compaction: true, l0_limit: ROOM, ..hooks().settings.holding };
     CommitStoreSettings { folding, fold_every: NonZeroU64::new(FOLD_EVERY).unwrap(), holding, ..hooks().settings }
 }
 
@@ -59,7 +59,10 @@ impl Member {
 
     /// Takes the store with those settings of SlateDB's.
     pub(crate) async fn over(lake: &Lake, hooks: Hooks, slatedb: Settings) -> Member {
-        let process = lake.process();
+        Member::by(lake.process(), hooks, slatedb).await
+    }
+
+    pub(crate) async fn by(process: Embedder, hooks: Hooks, slatedb: Settings) -> Member {
         let takes = Arc::<AtomicUsize>::default();
         let take = Some(process.taker(slatedb, &takes));
         let (reader, store) = process.followed(Hooks { take, ..hooks }).await;
@@ -221,7 +224,7 @@ async fn a_store_that_was_taken_since_the_last_look_is_waited_for() {
 async fn a_full_l0_that_nothing_merges_is_left_alone_and_the_log_grows() {
     let lake = Lake::new();
     lake.adopted_through(1).await;
-    let few = HoldingOptions { l0_limit: 2, compaction_wait: Duration::ZERO, ..hooks().settings.holding };
+    let few = HoldingOptions { l0_limit: 2, external_compaction: true, ..hooks().settings.holding };
     let commit_store = CommitStoreSettings { holding: few, ..folding(Folding::ByCadence) };
     let member = Member::with(&lake, commit_store, Settings { l0_max_ssts: 2, l0_max_ssts_per_key: 2, ..settings() }).await;
     let mut transactions = Vec::new();

@@ -385,7 +385,9 @@ impl Folder {
 
     fn rule(&self) -> Rule {
         let CommitStoreSettings { holding, fold_every, .. } = self.settings();
-        Rule { fold_every: fold_every.get(), l0_limit: holding.l0_limit, compacts: !holding.compaction_wait.is_zero() }
+        // A holder that does not stay for its compactor has it merge nothing.
+        let compacts = !holding.external_compaction && !holding.compaction_wait.is_zero();
+        Rule { fold_every: fold_every.get(), l0_limit: holding.l0_limit, compacts }
     }
 }
 

@@ -94,7 +94,8 @@ impl Folder {
 
     async fn take_to_publish(&self, taker: &dyn TakeStore, sequence: Sequence) -> Result<(), HoldError> {
         self.check_that_it_fits().await?;
-        let terms = self.hooks.terms(WhenFull::GiveUp);
+        // A tail that is longer than what an open replays is applied here. It is flushed as it grows where there is room for files.
+        let terms = self.hooks.terms(WhenFull::GoOn { max_unflushed_bytes: self.settings().max_unflushed_bytes });
         let (db, session) = open_to_publish(&self.log, taker, &terms.options).await?;
         self.saw(&db.manifest());
         Holder::to_publish(Taken { log: self.log.clone(), db, session }, terms, sequence).ended().await

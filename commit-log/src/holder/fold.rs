@@ -10,6 +10,7 @@ use tokio::sync::watch;
 
 use crate::bucket::Deadline;
 use crate::envelope::Slot;
+use crate::error::Unavailable;
 use crate::inspect::{Content, Inspect};
 use crate::log::{Proof, SlotLog, TailError};
 use crate::manifest::{Manifests, unmerged_files};
@@ -60,7 +61,7 @@ enum Progress {
     /// Up to the head.
     Folded,
     /// The bucket had a bad moment.
-    Waits,
+    Waits(Unavailable),
 }
 
 /// What a failure to read the log means to a holder.
@@ -69,7 +70,7 @@ fn waits(error: TailError) -> Result<Progress, HoldError> {
         // A bad moment of the bucket ends nothing: what landed waits in the log.
         TailError::Unavailable(failure) => {
             tracing::warn!("folding waits: {failure}");
-            Ok(Progress::Waits)
+            Ok(Progress::Waits(failure))
         }
         // The log is retired below what a store covers. That this one does not cover it means that another is ahead.
         TailError::Behind { .. } => Err(HoldError::Fenced),
@@ -121,15 +122,25 @@ impl Fold {
         self.close(ended).await
     }
 
-    /// Publishes what the open has replayed, and closes the store.
+    /// Publishes what the tail has up to slot `sequence` at least, and closes the store.
     pub(super) async fn publish_only(mut self, sequence: Sequence) -> Result<(), HoldError> {
-        let published = match self.inspect_replayed().await {
-            // It was read to its end by the open, so only a log that lost what it had acknowledged ends before it.
-            Ok(()) if self.session.last_applied() < Some(sequence) => Err(HoldError::NotCovered { sequence }),
+        let published = match self.fold_through(sequence).await {
             Ok(()) => self.publish(sequence).await,
             Err(error) => Err(error),
         };
         self.close(published).await
+    }
+
+    /// Applies what the open left of a long tail, as far as slot `sequence` at least.
+    async fn fold_through(&mut self, sequence: Sequence) -> Result<(), HoldError> {
+        self.inspect_replayed().await?;
+        if self.session.last_applied() < Some(sequence)
+            && let Progress::Waits(failure) = self.fold_tail(Look::AtTheKnownHead).await?
+        {
+            return Err(failure.into());
+        }
+        // Only a log that lost what it had acknowledged ends before it.
+        if self.session.last_applied() < Some(sequence) { Err(HoldError::NotCovered { sequence }) } else { Ok(()) }
     }
 
     async fn close(&self, ended: Result<(), HoldError>) -> Result<(), HoldError> {
@@ -157,7 +168,7 @@ impl Fold {
             let reached = match self.fold_tail(look).await? {
                 Progress::Folded => self.session.last_applied(),
                 // What could not be read is tried again at the next poll, not at once.
-                Progress::Waits => self.log.head(),
+                Progress::Waits(_) => self.log.head(),
             };
             if !*stopped.borrow() {
                 // Told to stop, it publishes once, after its last flush.
@@ -185,13 +196,14 @@ impl Fold {
         {
             progress = waits(error)?;
         }
+        let flush_slots = self.flush_slots();
         while let Some(head) = self.log.head().filter(|head| Some(*head) > self.session.last_applied()) {
             let next = sequence_after(self.session.last_applied(), self.log.record().origin);
             // Applying may take longer than a call of the bucket, so each chunk is read by a deadline of its own.
             match self.log.slots(next, head, CHUNK_BYTES, &self.log.bucket().deadline()).await {
                 Ok(slots) => {
                     for slot in slots {
-                        self.apply(slot).await?;
+                        self.apply(slot, flush_slots).await?;
                     }
                 }
                 Err(error) => return waits(error),
@@ -224,7 +236,7 @@ impl Fold {
         self.inspect.check(&Content::from(slot)).map_err(|source| HoldError::SlotRefused { sequence, source })
     }
 
-    async fn apply(&mut self, slot: Arc<Slot>) -> Result<(), HoldError> {
+    async fn apply(&mut self, slot: Arc<Slot>, flush_slots: u64) -> Result<(), HoldError> {
         let sequence = slot.sequence();
         self.inspect_one(&slot)?;
         self.session.announce(sequence);
@@ -240,14 +252,26 @@ impl Fold {
         self.unflushed.slots += 1;
         self.unflushed.bytes += slot.row_bytes();
         self.folded.send_modify(|folded| folded.applied = Some(sequence));
-        self.flush_if_due().await
+        self.flush_if_due_after(flush_slots).await
     }
 
     async fn flush_if_due(&mut self) -> Result<(), HoldError> {
-        if self.unflushed.slots >= self.options.flush_slots || self.unflushed.bytes >= self.options.flush_bytes {
+        self.flush_if_due_after(self.options.flush_slots).await
+    }
+
+    async fn flush_if_due_after(&mut self, slots: u64) -> Result<(), HoldError> {
+        if self.unflushed.slots >= slots || self.unflushed.bytes >= self.options.flush_bytes {
             self.flush(self.when_full).await?;
         }
         Ok(())
+    }
+
+    /// After how many slots the store is flushed while the tail is folded. Of one that grew long, as many as an open replays go into
+    /// one file: there is a limit of files.
+    fn flush_slots(&self) -> u64 {
+        let (flush_slots, replay_slots) = (self.options.flush_slots, self.log.options().replay_slots.get());
+        let behind = self.log.head().map_or(0, |head| head.above(self.session.last_applied()));
+        if behind < replay_slots { flush_slots } else { flush_slots.max(replay_slots) }
     }
 
     /// Folds the rest, flushes, and leaves the store with room for the next holder.
@@ -256,6 +280,9 @@ impl Fold {
         self.flush(WhenFull::GiveUp).await?;
         if let Some(applied) = self.unpublished().or(self.session.last_applied().filter(|_| self.flushed_since_published)) {
             self.publish(applied).await?;
+        }
+        if self.options.external_compaction {
+            return Ok(());
         }
         // Holders one after another, each too short for the compactor, would fill L0 together.
         self.wait_for_compaction(self.options.l0_limit.div_ceil(2)).await.map(|_| ())
@@ -355,7 +382,7 @@ impl Fold {
         self.session.clock().now().timestamp_millis()
     }
 
-    /// Stays while the store's compactor works, until there are less than `enough` unmerged files, within a bound. Tells how
+    /// Stays while the compactor works, until there are less than `enough` unmerged files, within a bound. Tells how
     /// many there are.
     async fn wait_for_compaction(&self, enough: usize) -> Result<usize, HoldError> {
         let environment = self.log.bucket().environment();

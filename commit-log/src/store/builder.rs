@@ -321,7 +321,7 @@ impl StoreBuilder {
                 return Err(OpenError::CheckpointLifetime { expected, found: compactor.checkpoint_lifetime });
             }
             Some(_) => {}
-            None => self.holding.compaction_wait = Duration::ZERO,
+            None => self.holding.external_compaction = true,
         }
         self.holding.l0_limit = self.settings.l0_max_ssts.min(self.settings.l0_max_ssts_per_key);
         if let Some(collector) = &mut self.settings.garbage_collector_options {

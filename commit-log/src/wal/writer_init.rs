@@ -1,5 +1,6 @@
 //! `WriterInit`: after the epoch claim, and before anything is written under it.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -61,7 +62,7 @@ async fn record_take(log: &SlotLog, epoch: u64, deadline: &Deadline) -> Result<(
     }
 }
 
-/// Reads the log to its end, which is then the end of the replay, fixed once.
+/// Reads the log to its end, past which nothing is replayed.
 async fn read_to_the_end(log: &SlotLog, manifest: &VersionedManifest, deadline: &Deadline) -> Result<(), TailError> {
     let covered = Sequence::new(manifest.last_l0_seq());
     // SUBTLE: a log that knows its head up to here has believed the covered slot already; one that does not must find it,
@@ -93,7 +94,7 @@ impl WriterInit for LogWriterInit {
         self.clock.raise(newest_file_millis(&manifest));
         read_to_the_end(&log, &manifest, &deadline).await.map_err(wal_error)?;
         let tick = Some(manifest.last_l0_clock_tick()).filter(|tick| *tick > i64::MIN);
-        let replay = plan(ManifestPoint::from(&manifest), tick, log.head(), log.record().origin)
+        let replay = plan(ManifestPoint::from(&manifest), tick, log.head(), log.record().origin, log.options().replay_slots)
             .map_err(|refused| WalError::DataError(Arc::new(refused)))?;
         self.cursor.start(replay.status_id);
         let iterator = SlotIterator::new(log, replay.first, replay.end, replay.rows, None);
@@ -134,7 +135,14 @@ struct ReplayPlan {
 /// - From what is covered, not from the replay point: a flush that died half way may have moved the point alone, and then the
 ///   slots between the two are replayed in rows that say they consumed at least the point.
 /// - Never short of the id before `next_wal_sst_id`: SlateDB lets WAL ids run forward only.
-fn plan(manifest: ManifestPoint, tick: Option<i64>, head: Option<Sequence>, origin: Sequence) -> Result<ReplayPlan, Refused> {
+/// - Of what is longer than `at_most` slots only so many: whoever holds the store applies the rest, and flushes as it goes.
+fn plan(
+    manifest: ManifestPoint,
+    tick: Option<i64>,
+    head: Option<Sequence>,
+    origin: Sequence,
+    at_most: NonZeroU64,
+) -> Result<ReplayPlan, Refused> {
     let ManifestPoint { replay_after_wal_id, last_l0_seq, next_wal_sst_id } = manifest;
     let covered = Sequence::new(last_l0_seq).filter(|covered| *covered >= origin);
     let least_end = next_wal_sst_id.saturating_sub(1).max(replay_after_wal_id);
@@ -143,7 +151,8 @@ fn plan(manifest: ManifestPoint, tick: Option<i64>, head: Option<Sequence>, orig
         return Err(Refused::LogTooShort { next_wal_sst_id, expected: least_end });
     }
     let first = sequence_after(covered, origin);
-    let replays = head.filter(|head| *head >= first);
+    let enough = first.get().saturating_add(at_most.get() - 1).max(least_end);
+    let replays = Sequence::new(last.min(enough)).filter(|last| *last >= first);
     Ok(ReplayPlan {
         first,
         end: replays.map_or(RangeEnd::Empty, RangeEnd::Last),
@@ -156,13 +165,15 @@ fn plan(manifest: ManifestPoint, tick: Option<i64>, head: Option<Sequence>, orig
 mod tests {
     use super::*;
 
+    const AT_MOST: NonZeroU64 = NonZeroU64::new(10).unwrap();
+
     fn sequence(number: u64) -> Sequence {
         Sequence::new(number).unwrap()
     }
 
     fn planned(replay_after_wal_id: u64, last_l0_seq: u64, next_wal_sst_id: u64, head: u64) -> ReplayPlan {
         let manifest = ManifestPoint { replay_after_wal_id, last_l0_seq, next_wal_sst_id };
-        plan(manifest, Some(5), Sequence::new(head), Sequence::FIRST).unwrap()
+        plan(manifest, Some(5), Sequence::new(head), Sequence::FIRST, AT_MOST).unwrap()
     }
 
     #[test]
@@ -184,5 +195,20 @@ mod tests {
     fn with_nothing_to_replay_the_status_is_what_the_manifest_has_counted() {
         let rows = Replay { tick: Some(5), consumed_at_least: 4 };
         assert_eq!(planned(4, 4, 5, 4), ReplayPlan { first: sequence(5), end: RangeEnd::Empty, rows, status_id: 4 });
+    }
+
+    #[test]
+    fn of_a_long_tail_a_part_is_replayed_and_the_status_says_where_it_ends() {
+        let rows = Replay { tick: Some(5), consumed_at_least: 4 };
+        let part = ReplayPlan { first: sequence(5), end: RangeEnd::Last(sequence(14)), rows, status_id: 14 };
+        assert_eq!(planned(4, 4, 5, 14), part);
+        assert_eq!(planned(4, 4, 5, 100), part);
+    }
+
+    #[test]
+    fn no_replay_ends_before_what_the_manifest_has_counted() {
+        let rows = Replay { tick: Some(5), consumed_at_least: 4 };
+        let end = RangeEnd::Last(sequence(39));
+        assert_eq!(planned(4, 4, 40, 100), ReplayPlan { first: sequence(5), end, rows, status_id: 39 });
     }
 }

@@ -3,7 +3,6 @@
 use std::any::Any;
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use commit_log::adoption::FreshLog;
@@ -70,8 +69,8 @@ impl Provider {
         let CatalogHooks { take, inspect, settings, path: _, object_store: _ } = hooks.clone();
         let CommitLogSettings { fold_every, flush_slots, fold_poll, published, retain_slots: _, committer_poll: _ } = settings;
         let own = CommitStoreSettings::default();
-        let compaction_wait = if self.external_compaction { Duration::ZERO } else { own.holding.compaction_wait };
-        let holding = HoldingOptions { flush_slots, poll: fold_poll, compaction_wait, ..own.holding };
+        let external_compaction = self.external_compaction;
+        let holding = HoldingOptions { flush_slots, poll: fold_poll, external_compaction, ..own.holding };
         let settings = CommitStoreSettings { fold_every, retain_pages: self.retain_pages, holding, ..own };
         let check = move |content: &Content<'_>| {
             inspect(content.sequence.get(), &envelope(content)).map_err(|error| Arc::new(error) as Refusal)
