@@ -26,12 +26,12 @@ const STEPS: &[Step] = &[
         rustdoc: None,
     },
     Step { name: "tidy", arguments: &["test", "--release", "--workspace", "--locked", "--test", "tidy"], rustdoc: None },
-    Step { name: "tests", arguments: &["test", "--release", "--workspace", "--locked", "--all-targets"], rustdoc: None },
     Step {
         name: "documents",
         arguments: &["doc", "--release", "--workspace", "--locked", "--no-deps", "--document-private-items"],
         rustdoc: Some("--deny warnings"),
     },
+    Step { name: "tests", arguments: &["test", "--release", "--workspace", "--locked", "--all-targets"], rustdoc: None },
 ];
 
 /// Runs every step, and stops at the first that fails.

@@ -59,7 +59,7 @@ pub enum Folding {
     Hold,
 }
 
-/// How a [`CommitStore`] goes about its work.
+/// How a [`CommitStore`](super::CommitStore) goes about its work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommitStoreSettings {
     /// What a process that follows the store does to have it folded.
